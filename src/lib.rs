@@ -1,0 +1,1 @@
+//! Comeback: decides whether, when and why a failed request goes again.
