@@ -1,0 +1,5 @@
+//! The project's own commands; `cargo xtask` alone lists them.
+
+fn main() {
+    println!("Usage: cargo xtask <command>");
+}
