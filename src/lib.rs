@@ -1,1 +1,109 @@
-//! Comeback: decides whether, when and why a failed request goes again.
+//! Comeback decides whether, when and why a failed request goes again.
+//!
+//! This crate is the core: pure functions of a policy, a call's state, an attempt's outcome and the signals at that moment. It reads no
+//! clock, does no I/O, takes no lock and shares no randomness; a driver attempts, classifies, waits and obeys.
+//!
+//! ```text
+//! app request ─▶ driver ─▶ network
+//!                  │ outcome of a failed attempt, signals
+//!                  ▼
+//!               decide(call, …)     ─▶ Deliver | Sleep(waiting) | Stop(why)
+//!               resume(waiting, …)  ─▶ Go(by timer | edge | probe) | Sleep | Stop
+//!               interrupt(call, …)  ─▶ Keep | Restart
+//! ```
+//!
+//! A driver in one page; `attempt` stands for sending the request, the clock for yours:
+//!
+//! ```
+//! use comeback::*;
+//!
+//! fn run(
+//!     policy: &RetryPolicy,
+//!     mut hub: impl FnMut() -> Snapshot,
+//!     mut clock: impl FnMut() -> Instant,
+//!     mut sleep_until: impl FnMut(Instant),
+//!     mut attempt: impl FnMut() -> Outcome<'static>,
+//! ) -> Option<Reason> {
+//!     let seed = 42; // from the operating system
+//!     let mut call = Call::begin(RequestFacts::new(Method::Get), seed, clock(), None);
+//!     loop {
+//!         let noted = hub();
+//!         let outcome = attempt();
+//!         let signals = Signals { now: clock(), network: hub(), wall_ms: None };
+//!         let mut sleep = match decide(policy, call, &noted, &outcome, &signals).decision {
+//!             Decision::Deliver => return None,
+//!             Decision::Stop(reason) => return Some(reason),
+//!             Decision::Sleep(sleep) => sleep,
+//!         };
+//!         call = loop {
+//!             sleep_until(sleep.ask_at); // or an edge, if earlier
+//!             let signals = Signals { now: clock(), network: hub(), wall_ms: None };
+//!             match resume(policy, sleep.waiting, &signals).decision {
+//!                 Resumed::Go(go) => break go.call,
+//!                 Resumed::Sleep(on) => sleep = on,
+//!                 Resumed::Stop(reason) => return Some(reason),
+//!             }
+//!         };
+//!     }
+//! }
+//!
+//! let now = std::cell::Cell::new(Instant::from_nanos(0));
+//! let mut outcomes = [Outcome::failure(FailureKind::Reset), Outcome::response(200)].into_iter();
+//! let stopped = run(
+//!     &RetryPolicy::read(),
+//!     || Snapshot::UNKNOWN,
+//!     || now.get(),
+//!     |until| now.set(until),
+//!     || outcomes.next().unwrap(),
+//! );
+//! assert_eq!(stopped, None);
+//! ```
+
+#![cfg_attr(not(feature = "uniffi"), forbid(unsafe_code))]
+
+mod instant;
+
+mod policy;
+
+mod backoff;
+mod request;
+mod retry_after;
+
+mod outcome;
+
+mod connectivity;
+
+mod event;
+
+mod call;
+
+mod decide;
+mod interrupt;
+mod resume;
+
+#[cfg(feature = "uniffi")]
+pub mod ffi;
+
+pub use backoff::{
+    Bounds, Purpose, Schedule, Waits, bounds, splitmix64, uniform, window_at, word,
+};
+pub use call::{Call, Limit, Signals, Sleep, Step, Waiting, first_limit};
+pub use connectivity::{Hub, Network, NetworkState, Snapshot};
+pub use decide::{Decision, decide};
+pub use event::{
+    CancelKind, End, Event, Events, FailedAttempt, PlannedWait, Reason, Report, ResumedWait,
+    WaitReason, WokenBy,
+};
+pub use instant::Instant;
+pub use interrupt::{Interruption, interrupt};
+pub use outcome::{FailureKind, Outcome, OutcomeClass, What, classify};
+pub use policy::{
+    ClientResends, Forgiving, Jitter, KeyForm, KeyRule, Offline, PolicyBuilder, PolicyError,
+    Repeat, RetryPolicy, Wake, Window,
+};
+pub use request::{DriverFacts, Method, RequestFacts, may_repeat};
+pub use resume::{Go, Resumed, resume};
+pub use retry_after::retry_after;
+
+#[cfg(feature = "uniffi")]
+uniffi::setup_scaffolding!();

@@ -1,0 +1,157 @@
+//! A failed attempt: does the call go again, and when?
+
+use crate::backoff::{Purpose, Range, word};
+use crate::call::{Call, Floor, Signals, Sleep, Step, Waiting, fails_fast, time_over};
+use crate::connectivity::Snapshot;
+use crate::event::{Event, Events, Reason};
+use crate::instant::{MILLISECOND, nanos};
+use crate::outcome::{FailureKind, Outcome, OutcomeClass, What, classify};
+use crate::policy::RetryPolicy;
+use crate::request::may_repeat;
+use crate::retry_after::hint;
+
+/// The answer of [`decide`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// The outcome is the call's answer.
+    Deliver,
+    /// The call ends with this attempt's outcome.
+    Stop(Reason),
+    /// Close what the attempt left open, wait, and ask [`resume`](crate::resume).
+    Sleep(Sleep),
+}
+
+/// Decides what follows an attempt that came back with `outcome`; `noted` is the snapshot taken before the attempt.
+///
+/// The first check that applies is the reason to stop: deliver, permanent, not repeatable, body not replayable, attempts, time over,
+/// offline, server's wait too long, elapsed.
+///
+/// ```
+/// use comeback::*;
+///
+/// let policy = RetryPolicy::read();
+/// let call = Call::begin(RequestFacts::new(Method::Get), 42, Instant::from_nanos(0), None);
+/// let signals = Signals {
+///     now: Instant::from_nanos(30_000_000),
+///     network: Snapshot::UNKNOWN,
+///     wall_ms: None,
+/// };
+/// let outcome = Outcome::failure(FailureKind::Reset);
+/// match decide(&policy, call, &Snapshot::UNKNOWN, &outcome, &signals).decision {
+///     Decision::Sleep(sleep) => assert!(sleep.ask_at <= Instant::from_nanos(1_030_000_000)),
+///     other => panic!("{other:?}"),
+/// }
+/// ```
+pub fn decide(
+    policy: &RetryPolicy,
+    mut call: Call,
+    noted: &Snapshot,
+    outcome: &Outcome<'_>,
+    signals: &Signals,
+) -> Step<Decision> {
+    let now = call.see(signals.now);
+    let class = classify(policy, &call.request, outcome);
+    // An attempt that was begun without a network and got nowhere has cost nothing.
+    let counted = !(class == OutcomeClass::NeverSent && noted.is_absent());
+    call.counted = call.counted.saturating_add(counted.into());
+
+    if matches!(class, OutcomeClass::Success | OutcomeClass::PermanentStatus) {
+        return Step::new(Decision::Deliver, Events::one(call.final_event(None)));
+    }
+    let failed = Events::one(Event::AttemptFailed {
+        class,
+        what: outcome.what,
+        counted,
+    });
+    let stop = |call: &Call, reason| {
+        Step::new(
+            Decision::Stop(reason),
+            failed.and(call.final_event(Some(reason))),
+        )
+    };
+
+    if class == OutcomeClass::PermanentFailure {
+        return stop(&call, Reason::Permanent);
+    }
+    if class != OutcomeClass::NeverSent && !may_repeat(policy, &call.request) {
+        return stop(&call, Reason::NotRepeatable);
+    }
+    if !(call.request.body_replayable || outcome.body_untouched) {
+        return stop(&call, Reason::BodyNotReplayable);
+    }
+    if call.counted >= policy.max_attempts {
+        return stop(&call, Reason::Attempts);
+    }
+    let last_start = call.last_start(policy);
+    if now > last_start {
+        return stop(&call, time_over(&signals.network));
+    }
+    let transport = matches!(outcome.what, What::Failure(_));
+    let parks = transport && signals.network.is_absent();
+    if parks && fails_fast(policy, &signals.network, now) {
+        return stop(&call, Reason::Offline);
+    }
+
+    let (floor_by, length) = floor(outcome, signals);
+    let floor = now.plus(length);
+    if floor > last_start {
+        let reason = match floor_by {
+            Floor::Server => Reason::ServerWaitTooLong {
+                ms: length / MILLISECOND,
+            },
+            Floor::LookUp | Floor::None => Reason::Elapsed,
+        };
+        return stop(&call, reason);
+    }
+
+    let overloaded = matches!(outcome.what, What::Status(429 | 503));
+    let window = match &policy.overload {
+        Some(overload) if overloaded => overload,
+        _ => &policy.window,
+    };
+    let range = Range::of(policy.jitter, window, call.n, call.previous);
+    let drawn = range.draw(word(call.seed, call.failures, Purpose::Wait));
+    call.failures = call.failures.saturating_add(1);
+    call.n = call.n.saturating_add(counted.into());
+    call.previous = Some(drawn);
+
+    let mut waiting = Waiting {
+        call,
+        epoch: noted.epoch,
+        since: now,
+        floor,
+        floor_by,
+        transport,
+        window: range.high,
+        until: floor.plus(drawn),
+        woken: false,
+        parked_at: None,
+        planned: 0,
+    };
+    if parks {
+        waiting.park(policy, &signals.network);
+    } else {
+        if signals.network.epoch > noted.epoch {
+            waiting.cut_by_edge(policy); // it came during the attempt
+        }
+        if waiting.until > last_start {
+            return stop(&waiting.call, Reason::Elapsed);
+        }
+    }
+    let events = failed.and(waiting.plan());
+    Step::new(Decision::Sleep(waiting.sleep()), events)
+}
+
+/// Nothing starts before the floor; zero is none.
+fn floor(outcome: &Outcome<'_>, signals: &Signals) -> (Floor, i64) {
+    let (by, length) = match outcome.what {
+        What::Status(_) if outcome.retry_after.is_empty() => return (Floor::None, 0),
+        What::Status(_) => {
+            let hint = hint(outcome.retry_after, outcome.date, signals.wall_ms);
+            (Floor::Server, hint.unwrap_or(0))
+        }
+        What::Failure(FailureKind::Dns) => (Floor::LookUp, nanos(outcome.look_up)),
+        What::Failure(_) => return (Floor::None, 0),
+    };
+    if length > 0 { (by, length) } else { (Floor::None, 0) }
+}

@@ -1,0 +1,284 @@
+//! What the caller learns: reasons, events, and the report as a fold of one call's events.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::outcome::{OutcomeClass, What};
+
+/// Why a call stopped without an answer it was after.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Reason {
+    /// All attempts are used up.
+    Attempts,
+    /// No attempt can start before the deadline.
+    Elapsed,
+    /// The server asked for a longer wait than there is time.
+    ServerWaitTooLong {
+        /// How long it asked for, in milliseconds, rounded down.
+        ms: i64,
+    },
+    /// The request may have arrived, and must not arrive twice.
+    NotRepeatable,
+    /// The body cannot be sent again byte for byte.
+    BodyNotReplayable,
+    /// The failure is not worth another try.
+    Permanent,
+    /// There is no network.
+    Offline,
+    /// The call was ended from outside.
+    Cancelled(CancelKind),
+    /// Waiting too would have taken the host's last slot.
+    TooManyWaiting,
+    /// Something of ours failed; the call ends as it would have without us.
+    Internal,
+}
+
+/// Who or what ended a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum CancelKind {
+    /// The caller.
+    Caller,
+    /// The client's own call timeout.
+    CallTimeout,
+    /// The waiting thread was interrupted.
+    Interrupted,
+    /// The client or executor was closed.
+    Closed,
+    /// The call would have waited on a thread that must not wait.
+    MainThread,
+}
+
+/// What a wait is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WaitReason {
+    /// The drawn wait.
+    Backoff,
+    /// The server asked for it; no edge ends it.
+    Server,
+    /// A failed look-up is cached below us.
+    LookUp,
+    /// An edge ended the drawn wait; the rest keeps a distance.
+    Edge,
+    /// Parked until the network is back.
+    Offline,
+}
+
+/// What ended a wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WokenBy {
+    /// Its time.
+    Timer,
+    /// A restored edge.
+    Edge,
+    /// A parked call's probe.
+    Probe,
+}
+
+/// One thing that happened to a call. Drivers add the call's id and label.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Event {
+    /// An attempt failed.
+    AttemptFailed {
+        /// The class of its outcome.
+        class: OutcomeClass,
+        /// Its status or the kind of its failure.
+        what: What,
+        /// Whether it counts against `max_attempts`.
+        counted: bool,
+    },
+    /// An attempt was given up for a new one on the new network.
+    AttemptAbandoned,
+    /// A wait begins, or turns into a park. Lengths since the failure.
+    WaitPlanned {
+        /// When the next attempt starts; of a park its probe, else the first instant at which the call stops.
+        planned: Duration,
+        /// The window drawn from.
+        window: Duration,
+        /// Nothing starts before this.
+        floor: Duration,
+        /// What the wait is for.
+        why: WaitReason,
+    },
+    /// A wait ended, and an attempt starts.
+    Resumed {
+        /// As the latest `WaitPlanned` said.
+        planned: Duration,
+        /// How long it was, since the failure.
+        effective: Duration,
+        /// What ended it.
+        by: WokenBy,
+    },
+    /// The last event of a call.
+    Final {
+        /// Why it stopped; `None` if it has its answer.
+        reason: Option<Reason>,
+        /// Counted attempts.
+        counted: u32,
+        /// Since the beginning.
+        elapsed: Duration,
+    },
+}
+
+/// The events of one step, in order: at most two, held inline.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Events([Option<Event>; 2]);
+
+impl Events {
+    #[inline]
+    pub(crate) fn none() -> Events {
+        Events::default()
+    }
+
+    #[inline]
+    pub(crate) fn one(event: Event) -> Events {
+        Events([Some(event), None])
+    }
+
+    /// These events and one more; a step never makes a third.
+    #[inline]
+    pub(crate) fn and(self, event: Event) -> Events {
+        match self.0 {
+            [None, _] => Events::one(event),
+            [first, _] => Events([first, Some(event)]),
+        }
+    }
+
+    /// The events in order.
+    pub fn iter(&self) -> impl Iterator<Item = &Event> {
+        self.0.iter().flatten()
+    }
+}
+
+impl IntoIterator for Events {
+    type Item = Event;
+    type IntoIter = std::iter::Flatten<std::array::IntoIter<Option<Event>, 2>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter().flatten()
+    }
+}
+
+/// What became of a call: built from its events by whoever listens, since the call's state carries no history.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Report {
+    /// The failed attempts in order.
+    pub attempts: Vec<FailedAttempt>,
+    /// How many attempts were given up for a new one on the new network.
+    pub abandoned: u32,
+    /// How the call ended; `None` while it goes on.
+    pub end: Option<End>,
+}
+
+/// One failed attempt of a [`Report`] and what followed it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FailedAttempt {
+    /// The class of its outcome.
+    pub class: OutcomeClass,
+    /// Its status or the kind of its failure.
+    pub what: What,
+    /// Whether it counts against `max_attempts`.
+    pub counted: bool,
+    /// The waits planned after it: one, and another for each time it turned into a park.
+    pub waits: Vec<PlannedWait>,
+    /// How the wait ended; `None` if no attempt followed.
+    pub resumed: Option<ResumedWait>,
+}
+
+/// See [`Event::WaitPlanned`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs)] // the event's
+pub struct PlannedWait {
+    pub planned: Duration,
+    pub window: Duration,
+    pub floor: Duration,
+    pub why: WaitReason,
+}
+
+/// See [`Event::Resumed`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs)] // the event's
+pub struct ResumedWait {
+    pub planned: Duration,
+    pub effective: Duration,
+    pub by: WokenBy,
+}
+
+/// See [`Event::Final`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs)] // the event's
+pub struct End {
+    pub reason: Option<Reason>,
+    pub counted: u32,
+    pub elapsed: Duration,
+}
+
+impl Report {
+    /// Takes in the next event. What cannot be (a wait before any failure, anything after the end) is passed over.
+    pub fn hear(&mut self, event: &Event) {
+        if self.end.is_some() {
+            return;
+        }
+        match *event {
+            Event::AttemptFailed {
+                class,
+                what,
+                counted,
+            } => self.attempts.push(FailedAttempt {
+                class,
+                what,
+                counted,
+                waits: Vec::new(),
+                resumed: None,
+            }),
+            Event::AttemptAbandoned => self.abandoned = self.abandoned.saturating_add(1),
+            Event::WaitPlanned {
+                planned,
+                window,
+                floor,
+                why,
+            } => {
+                if let Some(attempt) = self.attempts.last_mut() {
+                    attempt.waits.push(PlannedWait {
+                        planned,
+                        window,
+                        floor,
+                        why,
+                    });
+                }
+            }
+            Event::Resumed {
+                planned,
+                effective,
+                by,
+            } => {
+                if let Some(attempt) = self.attempts.last_mut() {
+                    attempt.resumed = Some(ResumedWait {
+                        planned,
+                        effective,
+                        by,
+                    });
+                }
+            }
+            Event::Final {
+                reason,
+                counted,
+                elapsed,
+            } => {
+                self.end = Some(End {
+                    reason,
+                    counted,
+                    elapsed,
+                });
+            }
+        }
+    }
+}

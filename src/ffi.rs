@@ -1,0 +1,1 @@
+//! The boundary to Kotlin: exports only, thin.

@@ -1,0 +1,252 @@
+//! What an attempt came to, and which class of outcomes that is.
+//!
+//! Drivers say what they saw (a status with the headers that matter, or the kind of a failure); the class follows here.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::policy::RetryPolicy;
+use crate::request::RequestFacts;
+use crate::retry_after::trim;
+
+/// What a driver saw fail. The first group provably never reached the server, the second may have, the third is not worth another try.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum FailureKind {
+    /// The host's name was not resolved.
+    Dns,
+    /// The connection was refused.
+    ConnectRefused,
+    /// No route to the host or network.
+    ConnectUnreachable,
+    /// The connection was not established in time.
+    ConnectTimeout,
+    /// The TLS handshake was broken off, for no fault of a certificate.
+    TlsBrokenOff,
+    /// The server refused the stream (HTTP/2 REFUSED_STREAM, or beyond a GOAWAY).
+    RefusedStream,
+    /// Positive proof: the client's own layer was heard in this attempt, and the request's headers did not go out.
+    BeforeHeaders,
+    /// Nothing was read for too long.
+    ReadTimeout,
+    /// Nothing could be written for too long.
+    WriteTimeout,
+    /// The connection was reset.
+    Reset,
+    /// The connection ended in the middle.
+    UnexpectedEnd,
+    /// The stream was reset.
+    StreamReset,
+    /// The attempt took longer than it may.
+    AttemptTimeout,
+    /// Another I/O error of the platform or the client.
+    OtherIo,
+    /// A certificate was not accepted.
+    Certificate,
+    /// A pinned certificate did not match, or the host name did not.
+    Pinning,
+    /// The peer broke the protocol, or the client refuses to speak it.
+    Protocol,
+    /// A local file could not be read or written.
+    LocalFile,
+    /// A value could not be written or read.
+    Serialisation,
+    /// The request's body itself failed.
+    RequestBody,
+    /// A type that is neither the platform's nor the client's: an app's own errors carry meaning.
+    Unlisted,
+}
+
+impl FailureKind {
+    /// All kinds.
+    pub const ALL: [FailureKind; 21] = [
+        FailureKind::Dns,
+        FailureKind::ConnectRefused,
+        FailureKind::ConnectUnreachable,
+        FailureKind::ConnectTimeout,
+        FailureKind::TlsBrokenOff,
+        FailureKind::RefusedStream,
+        FailureKind::BeforeHeaders,
+        FailureKind::ReadTimeout,
+        FailureKind::WriteTimeout,
+        FailureKind::Reset,
+        FailureKind::UnexpectedEnd,
+        FailureKind::StreamReset,
+        FailureKind::AttemptTimeout,
+        FailureKind::OtherIo,
+        FailureKind::Certificate,
+        FailureKind::Pinning,
+        FailureKind::Protocol,
+        FailureKind::LocalFile,
+        FailureKind::Serialisation,
+        FailureKind::RequestBody,
+        FailureKind::Unlisted,
+    ];
+
+    /// The class this kind belongs to.
+    #[inline]
+    pub fn class(self) -> OutcomeClass {
+        use FailureKind::*;
+        match self {
+            Dns | ConnectRefused | ConnectUnreachable | ConnectTimeout | TlsBrokenOff
+            | RefusedStream | BeforeHeaders => OutcomeClass::NeverSent,
+            ReadTimeout | WriteTimeout | Reset | UnexpectedEnd | StreamReset | AttemptTimeout
+            | OtherIo => OutcomeClass::InDoubt,
+            Certificate | Pinning | Protocol | LocalFile | Serialisation | RequestBody
+            | Unlisted => OutcomeClass::PermanentFailure,
+        }
+    }
+
+    /// The name as it stands in events: `connect_refused`.
+    pub fn name(self) -> &'static str {
+        use FailureKind::*;
+        match self {
+            Dns => "dns",
+            ConnectRefused => "connect_refused",
+            ConnectUnreachable => "connect_unreachable",
+            ConnectTimeout => "connect_timeout",
+            TlsBrokenOff => "tls_broken_off",
+            RefusedStream => "refused_stream",
+            BeforeHeaders => "before_headers",
+            ReadTimeout => "read_timeout",
+            WriteTimeout => "write_timeout",
+            Reset => "reset",
+            UnexpectedEnd => "unexpected_end",
+            StreamReset => "stream_reset",
+            AttemptTimeout => "attempt_timeout",
+            OtherIo => "other_io",
+            Certificate => "certificate",
+            Pinning => "pinning",
+            Protocol => "protocol",
+            LocalFile => "local_file",
+            Serialisation => "serialisation",
+            RequestBody => "request_body",
+            Unlisted => "unlisted",
+        }
+    }
+
+    /// The kind of this name.
+    pub fn from_name(name: &str) -> Option<FailureKind> {
+        FailureKind::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+}
+
+/// What an outcome means for the call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OutcomeClass {
+    /// The answer.
+    Success,
+    /// A status worth another try, if the request may be repeated.
+    TransientStatus,
+    /// A status that is the answer.
+    PermanentStatus,
+    /// The server never saw the request: another try whatever the method.
+    NeverSent,
+    /// The server may have seen the request: another try if it may be repeated.
+    InDoubt,
+    /// Not worth another try.
+    PermanentFailure,
+}
+
+/// What one attempt came back with. Built by [`response`](Outcome::response) or [`failure`](Outcome::failure); the rest is optional.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outcome<'a> {
+    /// The status, or the kind of the failure.
+    pub what: What,
+    /// The lines of `Retry-After`, in any order.
+    pub retry_after: &'a [&'a str],
+    /// The response's own `Date`.
+    pub date: Option<&'a str>,
+    /// The value of the header that the policy names as the server's explicit word.
+    pub should_retry: Option<&'a str>,
+    /// How long a failed look-up is cached below us, from the failure on; zero if it was asked past that cache.
+    pub look_up: Duration,
+    /// Whether the driver knows that nothing of the request's body was handed out.
+    pub body_untouched: bool,
+    /// The app's own opinion of the class. It never lifts the rules on repeating: see [`classify`].
+    pub overrule: Option<OutcomeClass>,
+}
+
+/// A status or the kind of a failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum What {
+    /// The server answered with this status.
+    Status(u16),
+    /// There was no answer.
+    Failure(FailureKind),
+}
+
+impl<'a> Outcome<'a> {
+    /// The server answered.
+    pub const fn response(status: u16) -> Outcome<'a> {
+        Outcome::of(What::Status(status))
+    }
+
+    /// There was no answer.
+    pub const fn failure(kind: FailureKind) -> Outcome<'a> {
+        Outcome::of(What::Failure(kind))
+    }
+
+    const fn of(what: What) -> Outcome<'a> {
+        Outcome {
+            what,
+            retry_after: &[],
+            date: None,
+            should_retry: None,
+            look_up: Duration::ZERO,
+            body_untouched: false,
+            overrule: None,
+        }
+    }
+}
+
+/// The class of an outcome.
+///
+/// An overrule keeps what the outcome is: a response stays one (worth another try, or the answer), a failure stays one, and only
+/// what we ourselves know to be never sent can be called so.
+pub fn classify(policy: &RetryPolicy, request: &RequestFacts, outcome: &Outcome<'_>) -> OutcomeClass {
+    use OutcomeClass::*;
+    match outcome.what {
+        What::Status(status) => match outcome.overrule {
+            Some(Success) => Success,
+            Some(TransientStatus | NeverSent | InDoubt) => TransientStatus,
+            Some(PermanentStatus | PermanentFailure) => PermanentStatus,
+            None => class_of_status(policy, request, status, outcome.should_retry),
+        },
+        What::Failure(kind) => match outcome.overrule {
+            None => kind.class(),
+            Some(NeverSent) if kind.class() == NeverSent => NeverSent,
+            Some(NeverSent | InDoubt | TransientStatus) => InDoubt,
+            Some(Success | PermanentStatus | PermanentFailure) => PermanentFailure,
+        },
+    }
+}
+
+fn class_of_status(
+    policy: &RetryPolicy,
+    request: &RequestFacts,
+    status: u16,
+    should_retry: Option<&str>,
+) -> OutcomeClass {
+    if !(400..=599).contains(&status) {
+        return OutcomeClass::Success;
+    }
+    if status == 504 && request.only_if_cached {
+        return OutcomeClass::PermanentStatus; // the cache's own answer, not a gateway's
+    }
+    let word = should_retry.filter(|_| policy.should_retry_header.is_some()).map(trim);
+    let transient = match word {
+        Some(word) if word.eq_ignore_ascii_case("true") => true,
+        Some(word) if word.eq_ignore_ascii_case("false") => false,
+        _ => policy.retry_statuses.contains(status) && (status != 409 || request.has_key),
+    };
+    if transient {
+        OutcomeClass::TransientStatus
+    } else {
+        OutcomeClass::PermanentStatus
+    }
+}

@@ -1,0 +1,296 @@
+//! Building a policy: every setter checks its value, `build` checks what fields say of each other.
+
+use std::fmt;
+use std::time::Duration;
+
+use super::{
+    ClientResends, Jitter, KeyForm, KeyRule, Offline, PolicyError, Repeat, RetryPolicy, Statuses,
+    Wake, Window,
+};
+use crate::instant::{MILLISECOND, SECOND, nanos};
+
+const DAY: i64 = 24 * 3_600 * SECOND;
+const SHORTEST_TIMEOUT: i64 = 100 * MILLISECOND;
+
+/// Collects the fields of a [`RetryPolicy`]. The first invalid value is remembered and returned by [`build`](Self::build).
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct PolicyBuilder {
+    policy: RetryPolicy,
+    problem: Option<PolicyError>,
+}
+
+impl PolicyBuilder {
+    pub(super) fn over(policy: RetryPolicy) -> PolicyBuilder {
+        PolicyBuilder {
+            policy,
+            problem: None,
+        }
+    }
+
+    /// Counted attempts, the first included: 1 to 100.
+    pub fn max_attempts(self, attempts: u32) -> Self {
+        self.set(whole("max_attempts", attempts.into(), 1, 100), |policy, attempts| {
+            policy.max_attempts = attempts as u32;
+        })
+    }
+
+    /// No attempt starts later than this, less 100 ms, after the call began: 100 ms to 24 h.
+    pub fn max_elapsed(self, elapsed: Duration) -> Self {
+        self.set(
+            length("max_elapsed", elapsed, SHORTEST_TIMEOUT),
+            |policy, elapsed| policy.max_elapsed = elapsed,
+        )
+    }
+
+    /// Whether an attempt in flight is ended at the deadline too.
+    pub fn cut_at_deadline(mut self, cut: bool) -> Self {
+        self.policy.cut_at_deadline = cut;
+        self
+    }
+
+    /// The longest an attempt may take until its response head: 100 ms to 24 h, or none.
+    pub fn attempt_timeout(self, timeout: impl Into<Option<Duration>>) -> Self {
+        self.set(
+            optional_length("attempt_timeout", timeout.into(), SHORTEST_TIMEOUT),
+            |policy, timeout| policy.attempt_timeout = timeout,
+        )
+    }
+
+    /// The longest one route's connect may take: 100 ms to 24 h, or none.
+    pub fn connect_timeout(self, timeout: impl Into<Option<Duration>>) -> Self {
+        self.set(
+            optional_length("connect_timeout", timeout.into(), SHORTEST_TIMEOUT),
+            |policy, timeout| policy.connect_timeout = timeout,
+        )
+    }
+
+    /// The first window: 1 ms to `cap`.
+    pub fn base(self, base: Duration) -> Self {
+        self.set(length("base", base, MILLISECOND), |policy, base| {
+            policy.window.base = base;
+        })
+    }
+
+    /// What each window is multiplied by: 1 to 10, at most three decimals.
+    pub fn factor(self, factor: f64) -> Self {
+        self.set(thousandths("factor", factor), |policy, factor| {
+            policy.window.factor = factor;
+        })
+    }
+
+    /// The longest window: `base` to 24 h.
+    pub fn cap(self, cap: Duration) -> Self {
+        self.set(length("cap", cap, MILLISECOND), |policy, cap| {
+            policy.window.cap = cap;
+        })
+    }
+
+    /// Another window after 429 and 503, under the same rules.
+    pub fn overload(self, base: Duration, factor: f64, cap: Duration) -> Self {
+        let window = || {
+            Ok(Window {
+                base: length("overload.base", base, MILLISECOND)?,
+                factor: thousandths("overload.factor", factor)?,
+                cap: length("overload.cap", cap, MILLISECOND)?,
+            })
+        };
+        self.set(window(), |policy, window| policy.overload = Some(window))
+    }
+
+    /// The same window after every failure, which is the default.
+    pub fn no_overload(mut self) -> Self {
+        self.policy.overload = None;
+        self
+    }
+
+    /// How a wait is drawn from its window.
+    pub fn jitter(mut self, jitter: Jitter) -> Self {
+        self.policy.jitter = jitter;
+        self
+    }
+
+    /// The whole set of transient statuses, each 400 to 599.
+    pub fn retry_statuses(self, statuses: impl IntoIterator<Item = u16>) -> Self {
+        let checked: Result<Vec<u16>, _> = statuses
+            .into_iter()
+            .map(|status| {
+                let (first, last) = (Statuses::FIRST.into(), Statuses::LAST.into());
+                whole("retry_statuses", status.into(), first, last).map(|_| status)
+            })
+            .collect();
+        self.set(checked, |policy, statuses| {
+            policy.retry_statuses = Statuses::of(&statuses);
+        })
+    }
+
+    /// Whether what may have arrived may go again.
+    pub fn repeat(mut self, repeat: Repeat) -> Self {
+        self.policy.repeat = repeat;
+        self
+    }
+
+    /// The idempotency key's rule; its header is an RFC 9110 token.
+    pub fn key(self, key: KeyRule) -> Self {
+        self.key_header(&key.header).key_form(key.form).make_key(key.make)
+    }
+
+    /// The header of the idempotency key: an RFC 9110 token.
+    pub fn key_header(self, header: &str) -> Self {
+        self.set(token("key.header", header), |policy, header| {
+            policy.key.header = header;
+        })
+    }
+
+    /// How a made key is written.
+    pub fn key_form(mut self, form: KeyForm) -> Self {
+        self.policy.key.form = form;
+        self
+    }
+
+    /// Whether a key is made for every POST and PATCH that has none.
+    pub fn make_key(mut self, make: bool) -> Self {
+        self.policy.key.make = make;
+        self
+    }
+
+    /// What becomes of the client's own silent re-sends.
+    pub fn client_resends(mut self, resends: ClientResends) -> Self {
+        self.policy.client_resends = resends;
+        self
+    }
+
+    /// The header in which a server says `true` or `false`: an RFC 9110 token, or none.
+    pub fn should_retry_header<'a>(self, header: impl Into<Option<&'a str>>) -> Self {
+        let header = header.into().map(|header| token("should_retry_header", header));
+        self.set(header.transpose(), |policy, header| {
+            policy.should_retry_header = header;
+        })
+    }
+
+    /// Which drawn waits an edge ends.
+    pub fn wake(mut self, wake: Wake) -> Self {
+        self.policy.wake = wake;
+        self
+    }
+
+    /// A woken call waits a uniform draw from zero to this more: zero to `cap`.
+    pub fn wake_spread(self, spread: Duration) -> Self {
+        self.set(length("wake_spread", spread, 0), |policy, spread| {
+            policy.wake_spread = spread;
+        })
+    }
+
+    /// What a call does while the network is known to be away.
+    pub fn offline(mut self, offline: Offline) -> Self {
+        self.policy.offline = offline;
+        self
+    }
+
+    /// How long after parking one attempt is made all the same: 1 s to 24 h, or none.
+    pub fn offline_probe(self, probe: impl Into<Option<Duration>>) -> Self {
+        self.set(
+            optional_length("offline_probe", probe.into(), SECOND),
+            |policy, probe| policy.offline_probe = probe,
+        )
+    }
+
+    /// The policy.
+    ///
+    /// # Errors
+    /// The first value that was invalid, or two that do not go together: `base` above `cap`, `wake_spread` above `cap`.
+    pub fn build(self) -> Result<RetryPolicy, PolicyError> {
+        if let Some(problem) = self.problem {
+            return Err(problem);
+        }
+        let policy = self.policy;
+        at_most_cap("base", policy.window.base, "cap", policy.window.cap)?;
+        if let Some(overload) = policy.overload {
+            at_most_cap("overload.base", overload.base, "overload.cap", overload.cap)?;
+        }
+        at_most_cap("wake_spread", policy.wake_spread, "cap", policy.window.cap)?;
+        Ok(policy)
+    }
+
+    fn set<T>(mut self, checked: Result<T, PolicyError>, store: impl FnOnce(&mut RetryPolicy, T)) -> Self {
+        match checked {
+            Ok(value) => store(&mut self.policy, value),
+            Err(problem) => self.problem = self.problem.or(Some(problem)),
+        }
+        self
+    }
+}
+
+pub(super) fn whole(field: &str, value: i64, low: i64, high: i64) -> Result<i64, PolicyError> {
+    if (low..=high).contains(&value) {
+        Ok(value)
+    } else {
+        Err(PolicyError::new(field, value, format!("must be from {low} to {high}")))
+    }
+}
+
+fn length(field: &str, given: Duration, low: i64) -> Result<i64, PolicyError> {
+    let value = nanos(given);
+    if value % MILLISECOND != 0 || !(low..=DAY).contains(&value) {
+        return Err(PolicyError::new(field, Milliseconds(given), length_rule(low)));
+    }
+    Ok(value)
+}
+
+pub(super) fn length_rule(low: i64) -> String {
+    format!(
+        "must be whole milliseconds from {} to {} (24 h)",
+        low / MILLISECOND,
+        DAY / MILLISECOND
+    )
+}
+
+fn optional_length(field: &str, given: Option<Duration>, low: i64) -> Result<Option<i64>, PolicyError> {
+    given.map(|given| length(field, given, low)).transpose()
+}
+
+/// A factor is held in thousandths; a double is such a number if it is the one nearest to it.
+fn thousandths(field: &str, factor: f64) -> Result<u32, PolicyError> {
+    let held = (factor * 1_000.0).round();
+    if (1_000.0..=10_000.0).contains(&held) && held / 1_000.0 == factor {
+        Ok(held as u32)
+    } else {
+        Err(PolicyError::new(field, factor, "must be from 1 to 10 with at most three decimals"))
+    }
+}
+
+/// RFC 9110, 5.6.2.
+fn token(field: &str, name: &str) -> Result<String, PolicyError> {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    if !name.is_empty() && name.bytes().all(allowed) {
+        Ok(name.to_owned())
+    } else {
+        Err(PolicyError::new(
+            field,
+            format_args!("{name:?}"),
+            "must be a header name: letters, digits and !#$%&'*+-.^_`|~ only (RFC 9110)",
+        ))
+    }
+}
+
+fn at_most_cap(field: &str, value: i64, cap_field: &str, cap: i64) -> Result<(), PolicyError> {
+    if value <= cap {
+        return Ok(());
+    }
+    let rule = format!("must be at most {cap_field}, which is {}", cap / MILLISECOND);
+    Err(PolicyError::new(field, value / MILLISECOND, rule))
+}
+
+/// A duration in the unit of the rules: `20000`, or `0.5` where it is not whole.
+struct Milliseconds(Duration);
+
+impl fmt::Display for Milliseconds {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (whole, rest) = (self.0.as_millis(), self.0.subsec_nanos() % 1_000_000);
+        if rest == 0 {
+            write!(out, "{whole}")
+        } else {
+            write!(out, "{}", format!("{whole}.{rest:06}").trim_end_matches('0'))
+        }
+    }
+}

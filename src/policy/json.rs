@@ -1,0 +1,386 @@
+//! A policy as a serde value: strict for what an app ships, forgiving for what it fetches.
+
+use std::time::Duration;
+
+use serde::de::{self, Deserialize, DeserializeOwned, Deserializer};
+use serde::ser::{Serialize, Serializer};
+use serde_json::{Map, Value};
+
+use super::builder::{length_rule, whole};
+use super::{
+    ClientResends, Jitter, KeyRule, Offline, PolicyBuilder, PolicyError, Repeat,
+    RetryPolicy, Wake, Window,
+};
+use crate::instant::MILLISECOND;
+
+/// What [`RetryPolicy::from_json_or`] made of a text.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Forgiving {
+    /// The policy the text describes, or the whole fallback.
+    pub policy: RetryPolicy,
+    /// Names that no field has, with a dot for a part. They were passed over.
+    pub ignored: Vec<String>,
+    /// Why the fallback was taken; `None` if it was not.
+    pub problem: Option<PolicyError>,
+}
+
+impl RetryPolicy {
+    /// Reads a JSON object: `snake_case` names, milliseconds; a missing field means its default, null means none.
+    ///
+    /// ```
+    /// use comeback::RetryPolicy;
+    ///
+    /// let policy = RetryPolicy::from_json(r#"{"max_attempts": 6, "base": 100, "factor": 1.5}"#)?;
+    /// assert_eq!(policy.max_attempts(), 6);
+    /// let error = RetryPolicy::from_json(r#"{"max_elapsed": 50}"#).unwrap_err();
+    /// assert_eq!((error.field(), error.value()), ("max_elapsed", "50"));
+    /// # Ok::<(), comeback::PolicyError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// No JSON object, an unknown field, or an invalid value: field, value and rule.
+    pub fn from_json(json: &str) -> Result<RetryPolicy, PolicyError> {
+        strict(RetryPolicy::builder(), &parse(json)?)
+    }
+
+    /// This policy with the fields of a JSON object set over it, strictly.
+    ///
+    /// # Errors
+    /// As [`from_json`](Self::from_json).
+    pub fn with_json(&self, json: &str) -> Result<RetryPolicy, PolicyError> {
+        strict(self.to_builder(), &parse(json)?)
+    }
+
+    /// Reads remote configuration: unknown fields are passed over, and one invalid value, or a text that is no JSON object, means
+    /// the whole `fallback`. Never fails, and says what it did. A missing field means its default, not the fallback's.
+    pub fn from_json_or(json: &str, fallback: &RetryPolicy) -> Forgiving {
+        let mut ignored = Vec::new();
+        let read = parse(json).and_then(|document| {
+            let pass_over = &mut |name: String, _: &Value| {
+                ignored.push(name);
+                Ok(())
+            };
+            read(RetryPolicy::builder(), &document, pass_over)?.build()
+        });
+        let (policy, problem) = match read {
+            Ok(policy) => (policy, None),
+            Err(problem) => (fallback.clone(), Some(problem)),
+        };
+        Forgiving {
+            policy,
+            ignored,
+            problem,
+        }
+    }
+}
+
+type Unknown<'a> = &'a mut dyn FnMut(String, &Value) -> Result<(), PolicyError>;
+
+fn parse(json: &str) -> Result<Map<String, Value>, PolicyError> {
+    match serde_json::from_str(json) {
+        Ok(Value::Object(document)) => Ok(document),
+        Ok(other) => Err(PolicyError::new("policy", other, "must be a JSON object")),
+        Err(error) => Err(PolicyError::new(
+            "policy",
+            format_args!("{json:?}"),
+            format!("must be a JSON object ({error})"),
+        )),
+    }
+}
+
+fn strict(builder: PolicyBuilder, document: &Map<String, Value>) -> Result<RetryPolicy, PolicyError> {
+    let refuse = &mut |name: String, value: &Value| {
+        Err(PolicyError::new(
+            name,
+            value,
+            "is not a field of a policy; see the table of RetryPolicy for their names",
+        ))
+    };
+    read(builder, document, refuse)?.build()
+}
+
+fn read(
+    mut builder: PolicyBuilder,
+    document: &Map<String, Value>,
+    unknown: Unknown<'_>,
+) -> Result<PolicyBuilder, PolicyError> {
+    for (name, value) in document {
+        let field = name.as_str();
+        builder = match field {
+            "max_attempts" => builder.max_attempts(small(field, value, 1, 100)?),
+            "max_elapsed" => builder.max_elapsed(milliseconds(field, value)?),
+            "cut_at_deadline" => builder.cut_at_deadline(boolean(field, value)?),
+            "attempt_timeout" => builder.attempt_timeout(optional(field, value, milliseconds)?),
+            "connect_timeout" => builder.connect_timeout(optional(field, value, milliseconds)?),
+            "base" => builder.base(milliseconds(field, value)?),
+            "factor" => builder.factor(number(field, value)?),
+            "cap" => builder.cap(milliseconds(field, value)?),
+            "overload" => match optional(field, value, object)? {
+                Some(window) => read_overload(builder, window, unknown)?,
+                None => builder.no_overload(),
+            },
+            "jitter" => builder.jitter(one_of(field, value, "full, equal, decorrelated, none")?),
+            "retry_statuses" => builder.retry_statuses(statuses(field, value)?),
+            "repeat" => builder.repeat(one_of(field, value, "auto, always, never")?),
+            "key" => read_key(builder, object(field, value)?, unknown)?,
+            "client_resends" => builder.client_resends(one_of(field, value, "keep, off")?),
+            "should_retry_header" => {
+                builder.should_retry_header(optional(field, value, text)?.as_deref())
+            }
+            "wake" => builder.wake(one_of(field, value, "any, transport, none")?),
+            "wake_spread" => builder.wake_spread(milliseconds(field, value)?),
+            "offline" => builder.offline(one_of(field, value, "auto, park, fail_fast")?),
+            "offline_probe" => builder.offline_probe(optional(field, value, milliseconds)?),
+            _ => {
+                unknown(name.clone(), value)?;
+                builder
+            }
+        };
+    }
+    Ok(builder)
+}
+
+fn read_overload(
+    builder: PolicyBuilder,
+    window: &Map<String, Value>,
+    unknown: Unknown<'_>,
+) -> Result<PolicyBuilder, PolicyError> {
+    let (mut base, mut factor, mut cap) = (None, None, None);
+    for (name, value) in window {
+        let field = format!("overload.{name}");
+        match name.as_str() {
+            "base" => base = Some(milliseconds(&field, value)?),
+            "factor" => factor = Some(number(&field, value)?),
+            "cap" => cap = Some(milliseconds(&field, value)?),
+            _ => unknown(field, value)?,
+        }
+    }
+    match (base, factor, cap) {
+        (Some(base), Some(factor), Some(cap)) => Ok(builder.overload(base, factor, cap)),
+        _ => Err(PolicyError::new(
+            "overload",
+            Value::Object(window.clone()),
+            "must have base, factor and cap",
+        )),
+    }
+}
+
+fn read_key(
+    mut builder: PolicyBuilder,
+    key: &Map<String, Value>,
+    unknown: Unknown<'_>,
+) -> Result<PolicyBuilder, PolicyError> {
+    for (name, value) in key {
+        let field = format!("key.{name}");
+        builder = match name.as_str() {
+            "header" => builder.key_header(&text(&field, value)?),
+            "form" => builder.key_form(one_of(&field, value, "bare, quoted")?),
+            "make" => builder.make_key(boolean(&field, value)?),
+            _ => {
+                unknown(field, value)?;
+                builder
+            }
+        };
+    }
+    Ok(builder)
+}
+
+fn wrong<T>(field: &str, value: &Value, rule: &str) -> Result<T, PolicyError> {
+    Err(PolicyError::new(field, value, rule))
+}
+
+fn optional<'v, T>(
+    field: &str,
+    value: &'v Value,
+    read: impl FnOnce(&str, &'v Value) -> Result<T, PolicyError>,
+) -> Result<Option<T>, PolicyError> {
+    if value.is_null() { Ok(None) } else { read(field, value).map(Some) }
+}
+
+fn small<T: TryFrom<i64>>(field: &str, value: &Value, low: i64, high: i64) -> Result<T, PolicyError> {
+    let rule = || format!("must be a whole number from {low} to {high}");
+    let given = value.as_i64().ok_or_else(|| PolicyError::new(field, value, rule()))?;
+    let checked = whole(field, given, low, high)?;
+    T::try_from(checked).map_err(|_| PolicyError::new(field, value, rule()))
+}
+
+fn milliseconds(field: &str, value: &Value) -> Result<Duration, PolicyError> {
+    match value.as_u64() {
+        Some(given) => Ok(Duration::from_millis(given)),
+        None => wrong(field, value, &length_rule(0)),
+    }
+}
+
+fn number(field: &str, value: &Value) -> Result<f64, PolicyError> {
+    value.as_f64().map_or_else(|| wrong(field, value, "must be a number"), Ok)
+}
+
+fn boolean(field: &str, value: &Value) -> Result<bool, PolicyError> {
+    value.as_bool().map_or_else(|| wrong(field, value, "must be true or false"), Ok)
+}
+
+fn text(field: &str, value: &Value) -> Result<String, PolicyError> {
+    match value {
+        Value::String(text) => Ok(text.clone()),
+        _ => wrong(field, value, "must be a string"),
+    }
+}
+
+fn object<'v>(field: &str, value: &'v Value) -> Result<&'v Map<String, Value>, PolicyError> {
+    value.as_object().map_or_else(|| wrong(field, value, "must be an object"), Ok)
+}
+
+fn statuses(field: &str, value: &Value) -> Result<Vec<u16>, PolicyError> {
+    match value {
+        Value::Array(statuses) => statuses
+            .iter()
+            .map(|status| small(field, status, 400, 599))
+            .collect(),
+        _ => wrong(field, value, "must be a list of statuses from 400 to 599"),
+    }
+}
+
+fn one_of<T: DeserializeOwned>(field: &str, value: &Value, names: &str) -> Result<T, PolicyError> {
+    if value.is_string() {
+        if let Ok(named) = T::deserialize(value) {
+            return Ok(named);
+        }
+    }
+    wrong(field, value, &format!("must be one of {names}"))
+}
+
+/// A policy as it is written. The compact form of the boundary is the same struct in a format without names.
+#[derive(serde::Serialize, serde::Deserialize)]
+struct Document {
+    max_attempts: u32,
+    max_elapsed: i64,
+    cut_at_deadline: bool,
+    attempt_timeout: Option<i64>,
+    connect_timeout: Option<i64>,
+    base: i64,
+    factor: f64,
+    cap: i64,
+    overload: Option<WindowDocument>,
+    jitter: Jitter,
+    retry_statuses: Vec<u16>,
+    repeat: Repeat,
+    key: KeyRule,
+    client_resends: ClientResends,
+    should_retry_header: Option<String>,
+    wake: Wake,
+    wake_spread: i64,
+    offline: Offline,
+    offline_probe: Option<i64>,
+}
+
+#[derive(serde::Serialize, serde::Deserialize)]
+struct WindowDocument {
+    base: i64,
+    factor: f64,
+    cap: i64,
+}
+
+impl From<&Window> for WindowDocument {
+    fn from(window: &Window) -> WindowDocument {
+        WindowDocument {
+            base: window.base / MILLISECOND,
+            factor: window.factor(),
+            cap: window.cap / MILLISECOND,
+        }
+    }
+}
+
+impl From<&RetryPolicy> for Document {
+    fn from(policy: &RetryPolicy) -> Document {
+        let window = WindowDocument::from(&policy.window);
+        let milliseconds = |nanos: i64| nanos / MILLISECOND;
+        Document {
+            max_attempts: policy.max_attempts,
+            max_elapsed: milliseconds(policy.max_elapsed),
+            cut_at_deadline: policy.cut_at_deadline,
+            attempt_timeout: policy.attempt_timeout.map(milliseconds),
+            connect_timeout: policy.connect_timeout.map(milliseconds),
+            base: window.base,
+            factor: window.factor,
+            cap: window.cap,
+            overload: policy.overload.as_ref().map(WindowDocument::from),
+            jitter: policy.jitter,
+            retry_statuses: policy.retry_statuses().collect(),
+            repeat: policy.repeat,
+            key: policy.key.clone(),
+            client_resends: policy.client_resends,
+            should_retry_header: policy.should_retry_header.clone(),
+            wake: policy.wake,
+            wake_spread: milliseconds(policy.wake_spread),
+            offline: policy.offline,
+            offline_probe: policy.offline_probe.map(milliseconds),
+        }
+    }
+}
+
+impl TryFrom<Document> for RetryPolicy {
+    type Error = PolicyError;
+
+    fn try_from(written: Document) -> Result<RetryPolicy, PolicyError> {
+        // A negative length becomes one that is too long, and is refused as such.
+        let length = |given: i64| Duration::from_millis(u64::try_from(given).unwrap_or(u64::MAX));
+        let builder = RetryPolicy::builder()
+            .max_attempts(written.max_attempts)
+            .max_elapsed(length(written.max_elapsed))
+            .cut_at_deadline(written.cut_at_deadline)
+            .attempt_timeout(written.attempt_timeout.map(length))
+            .connect_timeout(written.connect_timeout.map(length))
+            .base(length(written.base))
+            .factor(written.factor)
+            .cap(length(written.cap))
+            .jitter(written.jitter)
+            .retry_statuses(written.retry_statuses)
+            .repeat(written.repeat)
+            .key(written.key)
+            .client_resends(written.client_resends)
+            .should_retry_header(written.should_retry_header.as_deref())
+            .wake(written.wake)
+            .wake_spread(length(written.wake_spread))
+            .offline(written.offline)
+            .offline_probe(written.offline_probe.map(length));
+        match written.overload {
+            Some(window) => {
+                builder.overload(length(window.base), window.factor, length(window.cap))
+            }
+            None => builder,
+        }
+        .build()
+    }
+}
+
+impl Serialize for RetryPolicy {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Document::from(self).serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for RetryPolicy {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<RetryPolicy, D::Error> {
+        if deserializer.is_human_readable() {
+            let document = Map::deserialize(deserializer)?;
+            strict(RetryPolicy::builder(), &document).map_err(de::Error::custom)
+        } else {
+            Document::deserialize(deserializer)?.try_into().map_err(de::Error::custom)
+        }
+    }
+}
+
+/// The fields that are not at their default, as JSON writes them; without the two that every text names anyway.
+pub(super) fn differences(policy: &RetryPolicy) -> Vec<(String, Value)> {
+    let written = |policy: &RetryPolicy| match serde_json::to_value(policy) {
+        Ok(Value::Object(fields)) => fields,
+        _ => Map::new(),
+    };
+    let default = written(&RetryPolicy::default());
+    written(policy)
+        .into_iter()
+        .filter(|(name, value)| default.get(name) != Some(value))
+        .filter(|(name, _)| name != "max_attempts" && name != "max_elapsed")
+        .collect()
+}

@@ -1,0 +1,153 @@
+//! What a request is, as far as sending it again is concerned: method, key, conditions, body.
+
+use serde::{Deserialize, Serialize};
+
+use crate::policy::{ClientResends, KeyForm, Repeat, RetryPolicy};
+use crate::instant::duration;
+use std::time::Duration;
+
+/// A request method.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+#[allow(missing_docs)] // RFC 9110 and RFC 5789 say what they are
+pub enum Method {
+    Get,
+    Head,
+    Options,
+    Trace,
+    Put,
+    Delete,
+    Post,
+    Patch,
+    /// Any other: nothing is known of it, so it is repeated only when the app vouches for it.
+    Other,
+}
+
+impl Method {
+    /// All methods that have a name here.
+    pub const NAMED: [Method; 8] = [
+        Method::Get,
+        Method::Head,
+        Method::Options,
+        Method::Trace,
+        Method::Put,
+        Method::Delete,
+        Method::Post,
+        Method::Patch,
+    ];
+
+    /// The method of this name; methods are case-sensitive (RFC 9110, 9.1).
+    pub fn parse(name: &str) -> Method {
+        Method::NAMED
+            .into_iter()
+            .find(|method| method.name() == name)
+            .unwrap_or(Method::Other)
+    }
+
+    /// The name on the wire; of [`Method::Other`] it is `other`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Method::Get => "GET",
+            Method::Head => "HEAD",
+            Method::Options => "OPTIONS",
+            Method::Trace => "TRACE",
+            Method::Put => "PUT",
+            Method::Delete => "DELETE",
+            Method::Post => "POST",
+            Method::Patch => "PATCH",
+            Method::Other => "other",
+        }
+    }
+}
+
+/// The facts of one request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct RequestFacts {
+    /// The method.
+    pub method: Method,
+    /// Whether it carries an idempotency key, the caller's or one that was made.
+    pub has_key: bool,
+    /// Whether it carries If-Match, If-None-Match or If-Unmodified-Since.
+    pub conditional: bool,
+    /// Whether it has a body.
+    pub has_body: bool,
+    /// Whether the body can be sent again byte for byte; true without a body.
+    pub body_replayable: bool,
+    /// Whether it says `Cache-Control: only-if-cached`.
+    pub only_if_cached: bool,
+}
+
+impl RequestFacts {
+    /// A plain request: no key, no conditions, no body.
+    pub fn new(method: Method) -> RequestFacts {
+        RequestFacts {
+            method,
+            has_key: false,
+            conditional: false,
+            has_body: false,
+            body_replayable: true,
+            only_if_cached: false,
+        }
+    }
+}
+
+/// Whether a request that may have reached the server may go again. What provably was not sent need not ask.
+///
+/// GET, HEAD, OPTIONS, TRACE, PUT and DELETE may. POST and PATCH may with an idempotency key, and so may a PUT or DELETE with a
+/// condition: its repeat would answer a false 412. `repeat` in the policy replaces the verdict.
+#[inline]
+pub fn may_repeat(policy: &RetryPolicy, request: &RequestFacts) -> bool {
+    match policy.repeat {
+        Repeat::Always => true,
+        Repeat::Never => false,
+        Repeat::Auto => match request.method {
+            Method::Get | Method::Head | Method::Options | Method::Trace => true,
+            Method::Put | Method::Delete => !request.conditional || request.has_key,
+            Method::Post | Method::Patch => request.has_key,
+            Method::Other => false,
+        },
+    }
+}
+
+/// All that a driver must know before a first attempt, so that it needs no rule and no question then.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DriverFacts {
+    /// The methods that may be repeated without a key and without conditions.
+    pub repeatable: Vec<Method>,
+    /// The methods for which a key is made where there is none.
+    pub make_key: Vec<Method>,
+    /// The idempotency key's header.
+    pub key_header: String,
+    /// How a made key is written.
+    pub key_form: KeyForm,
+    /// The header of a server's explicit word.
+    pub should_retry_header: Option<String>,
+    /// The longest an attempt may take until its response head.
+    pub attempt_timeout: Option<Duration>,
+    /// The longest one route's connect may take.
+    pub connect_timeout: Option<Duration>,
+    /// When after the beginning an attempt in flight is ended, if at all.
+    pub cut_after: Option<Duration>,
+    /// What becomes of the client's own re-sends.
+    pub client_resends: ClientResends,
+}
+
+impl DriverFacts {
+    /// The facts of a policy.
+    pub fn of(policy: &RetryPolicy) -> DriverFacts {
+        let makes_key = |method: &Method| policy.key.make && matches!(method, Method::Post | Method::Patch);
+        let repeats = |method: &Method| may_repeat(policy, &RequestFacts::new(*method));
+        DriverFacts {
+            repeatable: Method::NAMED.into_iter().filter(repeats).collect(),
+            make_key: Method::NAMED.into_iter().filter(makes_key).collect(),
+            key_header: policy.key.header.clone(),
+            key_form: policy.key.form,
+            should_retry_header: policy.should_retry_header.clone(),
+            attempt_timeout: policy.attempt_timeout(),
+            connect_timeout: policy.connect_timeout(),
+            cut_after: policy.cut_at_deadline.then(|| duration(policy.max_elapsed)),
+            client_resends: policy.client_resends,
+        }
+    }
+}
