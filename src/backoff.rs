@@ -114,7 +114,10 @@ pub const fn splitmix64(seed: u64, index: u64) -> u64 {
 /// The word of failure `failure`, from 0: output 2·failure for its wait, 2·failure + 1 for its spread.
 #[inline]
 pub const fn word(seed: u64, failure: u32, purpose: Purpose) -> u64 {
-    splitmix64(seed, 2 * failure as u64 + matches!(purpose, Purpose::Spread) as u64)
+    splitmix64(
+        seed,
+        2 * failure as u64 + matches!(purpose, Purpose::Spread) as u64,
+    )
 }
 
 /// A word as a number from `low` to `high`, both reachable: `low + ⌊word·(high − low + 1)/2⁶⁴⌋`
@@ -215,6 +218,9 @@ impl fmt::Display for Schedule<'_> {
             }
         }
         let last_start = duration(policy.max_elapsed - crate::call::BEFORE_DEADLINE);
-        write!(out, "\nno attempt starts later than {last_start:?} after the call began")
+        write!(
+            out,
+            "\nno attempt starts later than {last_start:?} after the call began"
+        )
     }
 }

@@ -153,5 +153,9 @@ fn floor(outcome: &Outcome<'_>, signals: &Signals) -> (Floor, i64) {
         What::Failure(FailureKind::Dns) => (Floor::LookUp, nanos(outcome.look_up)),
         What::Failure(_) => return (Floor::None, 0),
     };
-    if length > 0 { (by, length) } else { (Floor::None, 0) }
+    if length > 0 {
+        (by, length)
+    } else {
+        (Floor::None, 0)
+    }
 }

@@ -84,9 +84,7 @@ mod resume;
 #[cfg(feature = "uniffi")]
 pub mod ffi;
 
-pub use backoff::{
-    Bounds, Purpose, Schedule, Waits, bounds, splitmix64, uniform, window_at, word,
-};
+pub use backoff::{Bounds, Purpose, Schedule, Waits, bounds, splitmix64, uniform, window_at, word};
 pub use call::{Call, Limit, Signals, Sleep, Step, Waiting, first_limit};
 pub use connectivity::{Hub, Network, NetworkState, Snapshot};
 pub use decide::{Decision, decide};

@@ -129,7 +129,9 @@ impl FailureKind {
 
     /// The kind of this name.
     pub fn from_name(name: &str) -> Option<FailureKind> {
-        FailureKind::ALL.into_iter().find(|kind| kind.name() == name)
+        FailureKind::ALL
+            .into_iter()
+            .find(|kind| kind.name() == name)
     }
 }
 
@@ -208,7 +210,11 @@ impl<'a> Outcome<'a> {
 ///
 /// An overrule keeps what the outcome is: a response stays one (worth another try, or the answer), a failure stays one, and only
 /// what we ourselves know to be never sent can be called so.
-pub fn classify(policy: &RetryPolicy, request: &RequestFacts, outcome: &Outcome<'_>) -> OutcomeClass {
+pub fn classify(
+    policy: &RetryPolicy,
+    request: &RequestFacts,
+    outcome: &Outcome<'_>,
+) -> OutcomeClass {
     use OutcomeClass::*;
     match outcome.what {
         What::Status(status) => match outcome.overrule {
@@ -238,7 +244,9 @@ fn class_of_status(
     if status == 504 && request.only_if_cached {
         return OutcomeClass::PermanentStatus; // the cache's own answer, not a gateway's
     }
-    let word = should_retry.filter(|_| policy.should_retry_header.is_some()).map(trim);
+    let word = should_retry
+        .filter(|_| policy.should_retry_header.is_some())
+        .map(trim);
     let transient = match word {
         Some(word) if word.eq_ignore_ascii_case("true") => true,
         Some(word) if word.eq_ignore_ascii_case("false") => false,

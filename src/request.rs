@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::policy::{ClientResends, KeyForm, Repeat, RetryPolicy};
 use crate::instant::duration;
+use crate::policy::{ClientResends, KeyForm, Repeat, RetryPolicy};
 use std::time::Duration;
 
 /// A request method.
@@ -136,7 +136,8 @@ pub struct DriverFacts {
 impl DriverFacts {
     /// The facts of a policy.
     pub fn of(policy: &RetryPolicy) -> DriverFacts {
-        let makes_key = |method: &Method| policy.key.make && matches!(method, Method::Post | Method::Patch);
+        let makes_key =
+            |method: &Method| policy.key.make && matches!(method, Method::Post | Method::Patch);
         let repeats = |method: &Method| may_repeat(policy, &RequestFacts::new(*method));
         DriverFacts {
             repeatable: Method::NAMED.into_iter().filter(repeats).collect(),

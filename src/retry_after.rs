@@ -56,7 +56,9 @@ fn seconds(text: &str) -> Option<i64> {
         let valid = !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit());
         valid.then(|| {
             digits.bytes().fold(0_i64, |number, digit| {
-                number.saturating_mul(10).saturating_add(i64::from(digit - b'0'))
+                number
+                    .saturating_mul(10)
+                    .saturating_add(i64::from(digit - b'0'))
             })
         })
     };
@@ -99,7 +101,11 @@ fn rfc850_date(text: &str, wall_ms: Option<i64>) -> Option<i64> {
     // More than 50 years ahead means the most recent past year with these digits.
     let this_year = year_of(wall_ms.unwrap_or(0).div_euclid(DAY_MS));
     let full = this_year - this_year.rem_euclid(100) + digits(year, 2)?;
-    let full = if full > this_year + 50 { full - 100 } else { full };
+    let full = if full > this_year + 50 {
+        full - 100
+    } else {
+        full
+    };
     unix_ms(full, month, digits(day, 2)?, time)
 }
 

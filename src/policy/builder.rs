@@ -30,9 +30,12 @@ impl PolicyBuilder {
 
     /// Counted attempts, the first included: 1 to 100.
     pub fn max_attempts(self, attempts: u32) -> Self {
-        self.set(whole("max_attempts", attempts.into(), 1, 100), |policy, attempts| {
-            policy.max_attempts = attempts as u32;
-        })
+        self.set(
+            whole("max_attempts", attempts.into(), 1, 100),
+            |policy, attempts| {
+                policy.max_attempts = attempts as u32;
+            },
+        )
     }
 
     /// No attempt starts later than this, less 100 ms, after the call began: 100 ms to 24 h.
@@ -132,7 +135,9 @@ impl PolicyBuilder {
 
     /// The idempotency key's rule; its header is an RFC 9110 token.
     pub fn key(self, key: KeyRule) -> Self {
-        self.key_header(&key.header).key_form(key.form).make_key(key.make)
+        self.key_header(&key.header)
+            .key_form(key.form)
+            .make_key(key.make)
     }
 
     /// The header of the idempotency key: an RFC 9110 token.
@@ -162,7 +167,9 @@ impl PolicyBuilder {
 
     /// The header in which a server says `true` or `false`: an RFC 9110 token, or none.
     pub fn should_retry_header<'a>(self, header: impl Into<Option<&'a str>>) -> Self {
-        let header = header.into().map(|header| token("should_retry_header", header));
+        let header = header
+            .into()
+            .map(|header| token("should_retry_header", header));
         self.set(header.transpose(), |policy, header| {
             policy.should_retry_header = header;
         })
@@ -212,7 +219,11 @@ impl PolicyBuilder {
         Ok(policy)
     }
 
-    fn set<T>(mut self, checked: Result<T, PolicyError>, store: impl FnOnce(&mut RetryPolicy, T)) -> Self {
+    fn set<T>(
+        mut self,
+        checked: Result<T, PolicyError>,
+        store: impl FnOnce(&mut RetryPolicy, T),
+    ) -> Self {
         match checked {
             Ok(value) => store(&mut self.policy, value),
             Err(problem) => self.problem = self.problem.or(Some(problem)),
@@ -225,14 +236,22 @@ pub(super) fn whole(field: &str, value: i64, low: i64, high: i64) -> Result<i64,
     if (low..=high).contains(&value) {
         Ok(value)
     } else {
-        Err(PolicyError::new(field, value, format!("must be from {low} to {high}")))
+        Err(PolicyError::new(
+            field,
+            value,
+            format!("must be from {low} to {high}"),
+        ))
     }
 }
 
 fn length(field: &str, given: Duration, low: i64) -> Result<i64, PolicyError> {
     let value = nanos(given);
     if value % MILLISECOND != 0 || !(low..=DAY).contains(&value) {
-        return Err(PolicyError::new(field, Milliseconds(given), length_rule(low)));
+        return Err(PolicyError::new(
+            field,
+            Milliseconds(given),
+            length_rule(low),
+        ));
     }
     Ok(value)
 }
@@ -245,7 +264,11 @@ pub(super) fn length_rule(low: i64) -> String {
     )
 }
 
-fn optional_length(field: &str, given: Option<Duration>, low: i64) -> Result<Option<i64>, PolicyError> {
+fn optional_length(
+    field: &str,
+    given: Option<Duration>,
+    low: i64,
+) -> Result<Option<i64>, PolicyError> {
     given.map(|given| length(field, given, low)).transpose()
 }
 
@@ -255,7 +278,11 @@ fn thousandths(field: &str, factor: f64) -> Result<u32, PolicyError> {
     if (1_000.0..=10_000.0).contains(&held) && held / 1_000.0 == factor {
         Ok(held as u32)
     } else {
-        Err(PolicyError::new(field, factor, "must be from 1 to 10 with at most three decimals"))
+        Err(PolicyError::new(
+            field,
+            factor,
+            "must be from 1 to 10 with at most three decimals",
+        ))
     }
 }
 
@@ -277,7 +304,10 @@ fn at_most_cap(field: &str, value: i64, cap_field: &str, cap: i64) -> Result<(),
     if value <= cap {
         return Ok(());
     }
-    let rule = format!("must be at most {cap_field}, which is {}", cap / MILLISECOND);
+    let rule = format!(
+        "must be at most {cap_field}, which is {}",
+        cap / MILLISECOND
+    );
     Err(PolicyError::new(field, value / MILLISECOND, rule))
 }
 
@@ -290,7 +320,11 @@ impl fmt::Display for Milliseconds {
         if rest == 0 {
             write!(out, "{whole}")
         } else {
-            write!(out, "{}", format!("{whole}.{rest:06}").trim_end_matches('0'))
+            write!(
+                out,
+                "{}",
+                format!("{whole}.{rest:06}").trim_end_matches('0')
+            )
         }
     }
 }

@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 
 use super::builder::{length_rule, whole};
 use super::{
-    ClientResends, Jitter, KeyRule, Offline, PolicyBuilder, PolicyError, Repeat,
-    RetryPolicy, Wake, Window,
+    ClientResends, Jitter, KeyRule, Offline, PolicyBuilder, PolicyError, Repeat, RetryPolicy, Wake,
+    Window,
 };
 use crate::instant::MILLISECOND;
 
@@ -89,7 +89,10 @@ fn parse(json: &str) -> Result<Map<String, Value>, PolicyError> {
     }
 }
 
-fn strict(builder: PolicyBuilder, document: &Map<String, Value>) -> Result<RetryPolicy, PolicyError> {
+fn strict(
+    builder: PolicyBuilder,
+    document: &Map<String, Value>,
+) -> Result<RetryPolicy, PolicyError> {
     let refuse = &mut |name: String, value: &Value| {
         Err(PolicyError::new(
             name,
@@ -195,12 +198,23 @@ fn optional<'v, T>(
     value: &'v Value,
     read: impl FnOnce(&str, &'v Value) -> Result<T, PolicyError>,
 ) -> Result<Option<T>, PolicyError> {
-    if value.is_null() { Ok(None) } else { read(field, value).map(Some) }
+    if value.is_null() {
+        Ok(None)
+    } else {
+        read(field, value).map(Some)
+    }
 }
 
-fn small<T: TryFrom<i64>>(field: &str, value: &Value, low: i64, high: i64) -> Result<T, PolicyError> {
+fn small<T: TryFrom<i64>>(
+    field: &str,
+    value: &Value,
+    low: i64,
+    high: i64,
+) -> Result<T, PolicyError> {
     let rule = || format!("must be a whole number from {low} to {high}");
-    let given = value.as_i64().ok_or_else(|| PolicyError::new(field, value, rule()))?;
+    let given = value
+        .as_i64()
+        .ok_or_else(|| PolicyError::new(field, value, rule()))?;
     let checked = whole(field, given, low, high)?;
     T::try_from(checked).map_err(|_| PolicyError::new(field, value, rule()))
 }
@@ -213,11 +227,15 @@ fn milliseconds(field: &str, value: &Value) -> Result<Duration, PolicyError> {
 }
 
 fn number(field: &str, value: &Value) -> Result<f64, PolicyError> {
-    value.as_f64().map_or_else(|| wrong(field, value, "must be a number"), Ok)
+    value
+        .as_f64()
+        .map_or_else(|| wrong(field, value, "must be a number"), Ok)
 }
 
 fn boolean(field: &str, value: &Value) -> Result<bool, PolicyError> {
-    value.as_bool().map_or_else(|| wrong(field, value, "must be true or false"), Ok)
+    value
+        .as_bool()
+        .map_or_else(|| wrong(field, value, "must be true or false"), Ok)
 }
 
 fn text(field: &str, value: &Value) -> Result<String, PolicyError> {
@@ -228,7 +246,9 @@ fn text(field: &str, value: &Value) -> Result<String, PolicyError> {
 }
 
 fn object<'v>(field: &str, value: &'v Value) -> Result<&'v Map<String, Value>, PolicyError> {
-    value.as_object().map_or_else(|| wrong(field, value, "must be an object"), Ok)
+    value
+        .as_object()
+        .map_or_else(|| wrong(field, value, "must be an object"), Ok)
 }
 
 fn statuses(field: &str, value: &Value) -> Result<Vec<u16>, PolicyError> {
@@ -366,7 +386,9 @@ impl<'de> Deserialize<'de> for RetryPolicy {
             let document = Map::deserialize(deserializer)?;
             strict(RetryPolicy::builder(), &document).map_err(de::Error::custom)
         } else {
-            Document::deserialize(deserializer)?.try_into().map_err(de::Error::custom)
+            Document::deserialize(deserializer)?
+                .try_into()
+                .map_err(de::Error::custom)
         }
     }
 }
