@@ -1,5 +1,80 @@
-//! The project's own commands; `cargo xtask` alone lists them.
+//! The project's own commands; `cargo xtask` alone lists them. Each command has a file, named as it is.
 
-fn main() {
-    println!("Usage: cargo xtask <command>");
+mod bench_kotlin;
+mod bindings;
+mod demo;
+mod fresh;
+mod java;
+mod oracle;
+mod process;
+mod program;
+mod project;
+mod tally;
+mod test;
+
+use anyhow::{Result, bail};
+use lexopt::{Arg, Parser};
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+const HELP: &str = "\
+Comeback's own commands.
+
+Usage: cargo xtask <command>
+
+  demo [options]         ride the subway: the usual interceptor and Comeback side by side (`demo --help` lists options)
+  test [rust|kotlin]     everything that must hold: formats, lints, tests, documentation, the Maven build
+  bindings               generate the Kotlin binding and the native library for this machine; then plain `mvn test` works
+  oracle [options]       replay scenarios of the independent model through Rust and Kotlin
+      --count N          how many through Rust (10000)
+      --kotlin-count N   how many of them through Kotlin too (1000)
+      --seed S           the first scenario's seed (one never used before)
+      --model DIR        where the model lies (../shared/oracle)
+  bench-kotlin [options] measure what a decision, a wake and a first attempt cost in Kotlin
+";
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<ExitCode> {
+    let mut arguments = Parser::from_env();
+    let Some(argument) = arguments.next()? else {
+        print!("{HELP}");
+        return Ok(ExitCode::SUCCESS);
+    };
+    let command = match argument {
+        Arg::Short('h') | Arg::Long("help") => "help".into(),
+        Arg::Value(command) => command,
+        other => return Err(other.unexpected().into()),
+    };
+    match command.to_str() {
+        Some("help") => print!("{HELP}"),
+        Some("demo") => return demo::run(rest(&mut arguments)?),
+        Some("bench-kotlin") => return bench_kotlin::run(rest(&mut arguments)?),
+        Some("test") => test::run(arguments)?,
+        Some("oracle") => oracle::run(arguments)?,
+        Some("bindings") => {
+            if let Some(more) = arguments.next()? {
+                return Err(more.unexpected().into());
+            }
+            bindings::run()?;
+        }
+        _ => bail!(
+            "there is no command `{}`; `cargo xtask` lists what there is",
+            command.to_string_lossy()
+        ),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What follows the command, untouched: the program behind it reads its own options.
+fn rest(arguments: &mut Parser) -> Result<Vec<OsString>> {
+    Ok(arguments.raw_args()?.collect())
 }

@@ -1,0 +1,9 @@
+//! `cargo xtask bench-kotlin`: what the Kotlin side costs. All options are the benchmarks' own.
+
+use anyhow::Result;
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+pub fn run(arguments: Vec<OsString>) -> Result<ExitCode> {
+    crate::program::run("comeback-bench", arguments)
+}

@@ -1,0 +1,87 @@
+//! `cargo xtask test [rust|kotlin]`: everything that must hold, cheapest first.
+
+use crate::tally::Tally;
+use crate::{bindings, java, process, project};
+use anyhow::{Result, bail};
+use lexopt::Parser;
+use std::process::Command;
+
+pub fn run(mut arguments: Parser) -> Result<()> {
+    let (mut rust, mut kotlin) = (true, true);
+    if let Some(argument) = arguments.next()? {
+        match argument {
+            lexopt::Arg::Value(part) if part == "rust" => kotlin = false,
+            lexopt::Arg::Value(part) if part == "kotlin" => rust = false,
+            lexopt::Arg::Value(part) => bail!(
+                "there is no part `{}`; there are `rust` and `kotlin`",
+                part.to_string_lossy()
+            ),
+            other => return Err(other.unexpected().into()),
+        }
+    }
+    // Said at once, not after minutes of Rust.
+    let maven = if kotlin { Some(java::maven()?) } else { None };
+
+    let mut tally = Tally::default();
+    let result = parts(rust, maven, &mut tally);
+    println!("\n{tally}{}", tally.closing_line());
+    result
+}
+
+fn parts(rust: bool, maven: Option<Command>, tally: &mut Tally) -> Result<()> {
+    if rust {
+        rust_part(tally)?;
+    }
+    if let Some(maven) = maven {
+        kotlin_part(maven, tally)?;
+    }
+    Ok(())
+}
+
+fn rust_part(tally: &mut Tally) -> Result<()> {
+    step(process::cargo("fmt").args(["--all", "--check"]))?;
+    // The fuzz targets are a workspace of their own, with a compiler of their own.
+    if project::root().join("fuzz/Cargo.toml").exists() {
+        step(process::cargo("fmt").args(["--manifest-path", "fuzz/Cargo.toml", "--check"]))?;
+    }
+    for features in [&[][..], &["--features", "uniffi"]] {
+        step(
+            process::cargo("clippy")
+                .args(["--all-targets"])
+                .args(features)
+                .args(["--", "-D", "warnings"]),
+        )?;
+    }
+    let tools = ["--package", "xtask", "--package", "comeback-bindgen"];
+    step(
+        process::cargo("clippy")
+            .args(tools)
+            .args(["--all-targets", "--", "-D", "warnings"]),
+    )?;
+    counted(process::cargo("test").args(["--features", "uniffi"]), tally)?;
+    counted(process::cargo("test").args(tools), tally)?;
+    step(
+        process::cargo("doc")
+            .args(["--no-deps", "--features", "uniffi"])
+            .env("RUSTDOCFLAGS", "-D warnings"),
+    )
+}
+
+fn kotlin_part(mut maven: Command, tally: &mut Tally) -> Result<()> {
+    println!("\n== bindings");
+    bindings::run()?;
+    counted(maven.args(["--no-transfer-progress", "verify"]), tally)
+}
+
+fn step(command: &mut Command) -> Result<()> {
+    println!("\n== {}", process::said(command));
+    process::run(command)
+}
+
+fn counted(command: &mut Command, tally: &mut Tally) -> Result<()> {
+    println!("\n== {}", process::said(command));
+    process::lines(command, |line| {
+        println!("{line}");
+        tally.hear(line);
+    })
+}
