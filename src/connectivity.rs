@@ -21,6 +21,7 @@ use crate::instant::Instant;
 
 /// Whether there is a network to send on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "uniffi", derive(uniffi::Enum))]
 #[serde(rename_all = "snake_case")]
 pub enum NetworkState {
     /// Nothing is known; counts as online.

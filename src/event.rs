@@ -55,6 +55,7 @@ pub enum CancelKind {
 
 /// What a wait is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "uniffi", derive(uniffi::Enum))]
 #[serde(rename_all = "snake_case")]
 pub enum WaitReason {
     /// The drawn wait.
@@ -71,6 +72,7 @@ pub enum WaitReason {
 
 /// What ended a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "uniffi", derive(uniffi::Enum))]
 #[serde(rename_all = "snake_case")]
 pub enum WokenBy {
     /// Its time.

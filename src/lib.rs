@@ -82,6 +82,7 @@ mod interrupt;
 mod resume;
 
 #[cfg(feature = "uniffi")]
+#[doc(hidden)]
 pub mod ffi;
 
 pub use backoff::{Bounds, Purpose, Schedule, Waits, bounds, splitmix64, uniform, window_at, word};

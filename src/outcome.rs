@@ -12,6 +12,7 @@ use crate::retry_after::trim;
 
 /// What a driver saw fail. The first group provably never reached the server, the second may have, the third is not worth another try.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "uniffi", derive(uniffi::Enum))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum FailureKind {
@@ -137,6 +138,7 @@ impl FailureKind {
 
 /// What an outcome means for the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "uniffi", derive(uniffi::Enum))]
 #[serde(rename_all = "snake_case")]
 pub enum OutcomeClass {
     /// The answer.

@@ -1,0 +1,410 @@
+//! The three questions across the boundary: a flat record in, a flat record out.
+
+use super::bytes::{BoundaryProblem, load, store};
+use crate::call::{Call, Limit, Signals, Sleep};
+use crate::connectivity::{NetworkState, Snapshot};
+use crate::decide::Decision;
+use crate::event::{Event, Events, Reason, WaitReason, WokenBy};
+use crate::instant::{Instant, duration, nanos};
+use crate::interrupt::Interruption;
+use crate::outcome::{FailureKind, Outcome, OutcomeClass, What};
+use crate::request::{Method, RequestFacts};
+use crate::resume::{Go, Resumed};
+
+#[derive(Clone, Debug, uniffi::Record)]
+pub struct BeginInput {
+    pub method: String,
+    pub has_key: bool,
+    pub conditional: bool,
+    pub has_body: bool,
+    pub body_replayable: bool,
+    pub only_if_cached: bool,
+    /// None: from the operating system.
+    pub seed: Option<i64>,
+    pub began: i64,
+    pub client_end: Option<i64>,
+}
+
+#[derive(Clone, Debug, uniffi::Record)]
+pub struct DecideInput {
+    pub policy: Vec<u8>,
+    pub call: Vec<u8>,
+    pub noted_state: NetworkState,
+    pub noted_since: i64,
+    pub noted_epoch: i64,
+    pub noted_path: i64,
+    pub now: i64,
+    pub wall_ms: Option<i64>,
+    pub state: NetworkState,
+    pub since: i64,
+    pub epoch: i64,
+    pub path: i64,
+    /// Of an answer; without one `failure` says what happened.
+    pub status: i32,
+    pub failure: Option<FailureKind>,
+    pub retry_after: Vec<String>,
+    pub date: Option<String>,
+    pub should_retry: Option<String>,
+    pub look_up: i64,
+    pub body_untouched: bool,
+    pub overrule: Option<OutcomeClass>,
+}
+
+#[derive(Clone, Debug, uniffi::Record)]
+pub struct ResumeInput {
+    pub policy: Vec<u8>,
+    pub waiting: Vec<u8>,
+    pub now: i64,
+    pub wall_ms: Option<i64>,
+    pub state: NetworkState,
+    pub since: i64,
+    pub epoch: i64,
+    pub path: i64,
+}
+
+#[derive(Clone, Debug, uniffi::Record)]
+pub struct InterruptInput {
+    pub policy: Vec<u8>,
+    pub call: Vec<u8>,
+    pub noted_state: NetworkState,
+    pub noted_since: i64,
+    pub noted_epoch: i64,
+    pub noted_path: i64,
+    pub now: i64,
+    pub state: NetworkState,
+    pub since: i64,
+    pub epoch: i64,
+    pub path: i64,
+    pub sent_nothing: bool,
+    pub body_untouched: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, uniffi::Enum)]
+pub enum AnswerKind {
+    Deliver,
+    Stop,
+    Sleep,
+    Go,
+    Keep,
+    Restart,
+}
+
+/// What to do, the state to hand back with the next question, and the events in the order failed, abandoned, wait, resumed, end.
+#[derive(Clone, Debug, PartialEq, Eq, uniffi::Record)]
+pub struct Answer {
+    pub kind: AnswerKind,
+    /// After `Sleep` a waiting call, after `Go`, `Keep` and `Restart` a call in flight, else empty.
+    pub state: Vec<u8>,
+    /// Counted attempts that have ended.
+    pub counted: i32,
+    pub ask_at: Option<i64>,
+    pub hard: Option<i64>,
+    pub inactivity: Option<i64>,
+    pub failed: Option<FailedEvent>,
+    pub abandoned: bool,
+    pub wait: Option<WaitEvent>,
+    pub resumed: Option<ResumedEvent>,
+    pub end: Option<EndEvent>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, uniffi::Record)]
+pub struct FailedEvent {
+    pub class: OutcomeClass,
+    /// 0 without an answer.
+    pub status: i32,
+    pub failure: Option<FailureKind>,
+    pub counted: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, uniffi::Record)]
+pub struct WaitEvent {
+    pub planned: i64,
+    pub window: i64,
+    pub floor: i64,
+    pub why: WaitReason,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, uniffi::Record)]
+pub struct ResumedEvent {
+    pub planned: i64,
+    pub effective: i64,
+    pub by: WokenBy,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, uniffi::Record)]
+pub struct EndEvent {
+    pub reason: EndReason,
+    /// Of `ServerWaitTooLong`.
+    pub ms: Option<i64>,
+    pub counted: i32,
+    pub elapsed: i64,
+}
+
+/// The reasons the core itself stops for; the rest are the drivers'.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, uniffi::Enum)]
+pub enum EndReason {
+    Done,
+    Attempts,
+    Elapsed,
+    ServerWaitTooLong,
+    NotRepeatable,
+    BodyNotReplayable,
+    Permanent,
+    Offline,
+    Internal,
+}
+
+/// Begins a call at its first failure or first question; returns a call in flight.
+#[uniffi::export]
+pub fn begin(input: BeginInput) -> Result<Vec<u8>, BoundaryProblem> {
+    let request = RequestFacts {
+        method: Method::parse(&input.method),
+        has_key: input.has_key,
+        conditional: input.conditional,
+        has_body: input.has_body,
+        body_replayable: input.body_replayable,
+        only_if_cached: input.only_if_cached,
+    };
+    let seed = match input.seed {
+        Some(seed) => seed as u64,
+        None => getrandom::u64().map_err(|error| BoundaryProblem::NoRandomness {
+            problem: error.to_string(),
+        })?,
+    };
+    store(&Call::begin(
+        request,
+        seed,
+        Instant::from_nanos(input.began),
+        input.client_end.map(Instant::from_nanos),
+    ))
+}
+
+#[uniffi::export]
+pub fn decide(input: DecideInput) -> Result<Answer, BoundaryProblem> {
+    let lines: Vec<&str> = input.retry_after.iter().map(String::as_str).collect();
+    let what = match input.failure {
+        Some(kind) => What::Failure(kind),
+        // No server sends a status that does not fit.
+        None => What::Status(u16::try_from(input.status).unwrap_or(u16::MAX)),
+    };
+    let outcome = Outcome {
+        what,
+        retry_after: &lines,
+        date: input.date.as_deref(),
+        should_retry: input.should_retry.as_deref(),
+        look_up: duration(input.look_up),
+        body_untouched: input.body_untouched,
+        overrule: input.overrule,
+    };
+    let step = crate::decide::decide(
+        &load(&input.policy)?,
+        load(&input.call)?,
+        &snapshot(
+            input.noted_state,
+            input.noted_since,
+            input.noted_epoch,
+            input.noted_path,
+        ),
+        &outcome,
+        &Signals {
+            now: Instant::from_nanos(input.now),
+            network: snapshot(input.state, input.since, input.epoch, input.path),
+            wall_ms: input.wall_ms,
+        },
+    );
+    match step.decision {
+        Decision::Deliver => Ok(Answer::new(AnswerKind::Deliver, step.events)),
+        Decision::Stop(_) => Ok(Answer::new(AnswerKind::Stop, step.events)),
+        Decision::Sleep(sleep) => Answer::sleep(sleep, step.events),
+    }
+}
+
+#[uniffi::export]
+pub fn resume(input: ResumeInput) -> Result<Answer, BoundaryProblem> {
+    let step = crate::resume::resume(
+        &load(&input.policy)?,
+        load(&input.waiting)?,
+        &Signals {
+            now: Instant::from_nanos(input.now),
+            network: snapshot(input.state, input.since, input.epoch, input.path),
+            wall_ms: input.wall_ms,
+        },
+    );
+    match step.decision {
+        Resumed::Go(Go { call, limit, .. }) => {
+            Answer::in_flight(AnswerKind::Go, &call, Some(limit), step.events)
+        }
+        Resumed::Sleep(sleep) => Answer::sleep(sleep, step.events),
+        Resumed::Stop(_) => Ok(Answer::new(AnswerKind::Stop, step.events)),
+    }
+}
+
+#[uniffi::export]
+pub fn interrupt(input: InterruptInput) -> Result<Answer, BoundaryProblem> {
+    let step = crate::interrupt::interrupt(
+        &load(&input.policy)?,
+        load(&input.call)?,
+        &snapshot(
+            input.noted_state,
+            input.noted_since,
+            input.noted_epoch,
+            input.noted_path,
+        ),
+        &Signals {
+            now: Instant::from_nanos(input.now),
+            network: snapshot(input.state, input.since, input.epoch, input.path),
+            wall_ms: None,
+        },
+        input.sent_nothing,
+        input.body_untouched,
+    );
+    match step.decision {
+        Interruption::Keep { call, ask_at } => {
+            let answer = Answer::in_flight(AnswerKind::Keep, &call, None, step.events)?;
+            Ok(Answer {
+                ask_at: ask_at.map(Instant::as_nanos),
+                ..answer
+            })
+        }
+        Interruption::Restart { call, limit } => {
+            Answer::in_flight(AnswerKind::Restart, &call, Some(limit), step.events)
+        }
+    }
+}
+
+fn snapshot(state: NetworkState, since: i64, epoch: i64, path: i64) -> Snapshot {
+    Snapshot {
+        state,
+        since: Instant::from_nanos(since),
+        epoch: epoch as u64,
+        path: path as u64,
+    }
+}
+
+fn count(attempts: u32) -> i32 {
+    i32::try_from(attempts).unwrap_or(i32::MAX)
+}
+
+impl Answer {
+    fn new(kind: AnswerKind, events: Events) -> Answer {
+        let mut answer = Answer {
+            kind,
+            state: Vec::new(),
+            counted: 0,
+            ask_at: None,
+            hard: None,
+            inactivity: None,
+            failed: None,
+            abandoned: false,
+            wait: None,
+            resumed: None,
+            end: None,
+        };
+        for event in events {
+            answer.tell(event);
+        }
+        answer
+    }
+
+    fn sleep(sleep: Sleep, events: Events) -> Result<Answer, BoundaryProblem> {
+        Ok(Answer {
+            state: store(&sleep.waiting)?,
+            counted: count(sleep.waiting.call().counted()),
+            ask_at: Some(sleep.ask_at.as_nanos()),
+            ..Answer::new(AnswerKind::Sleep, events)
+        })
+    }
+
+    fn in_flight(
+        kind: AnswerKind,
+        call: &Call,
+        limit: Option<Limit>,
+        events: Events,
+    ) -> Result<Answer, BoundaryProblem> {
+        Ok(Answer {
+            state: store(call)?,
+            counted: count(call.counted()),
+            hard: limit.and_then(|limit| limit.hard).map(nanos),
+            inactivity: limit.and_then(|limit| limit.inactivity).map(nanos),
+            ..Answer::new(kind, events)
+        })
+    }
+
+    fn tell(&mut self, event: Event) {
+        match event {
+            Event::AttemptFailed {
+                class,
+                what,
+                counted,
+            } => {
+                let (status, failure) = match what {
+                    What::Status(status) => (status.into(), None),
+                    What::Failure(kind) => (0, Some(kind)),
+                };
+                self.failed = Some(FailedEvent {
+                    class,
+                    status,
+                    failure,
+                    counted,
+                });
+            }
+            Event::AttemptAbandoned => self.abandoned = true,
+            Event::WaitPlanned {
+                planned,
+                window,
+                floor,
+                why,
+            } => {
+                self.wait = Some(WaitEvent {
+                    planned: nanos(planned),
+                    window: nanos(window),
+                    floor: nanos(floor),
+                    why,
+                });
+            }
+            Event::Resumed {
+                planned,
+                effective,
+                by,
+            } => {
+                self.resumed = Some(ResumedEvent {
+                    planned: nanos(planned),
+                    effective: nanos(effective),
+                    by,
+                });
+            }
+            Event::Final {
+                reason,
+                counted,
+                elapsed,
+            } => {
+                let (reason, ms) = end_reason(reason);
+                self.counted = count(counted);
+                self.end = Some(EndEvent {
+                    reason,
+                    ms,
+                    counted: count(counted),
+                    elapsed: nanos(elapsed),
+                });
+            }
+        }
+    }
+}
+
+fn end_reason(reason: Option<Reason>) -> (EndReason, Option<i64>) {
+    let reason = match reason {
+        None => EndReason::Done,
+        Some(Reason::Attempts) => EndReason::Attempts,
+        Some(Reason::Elapsed) => EndReason::Elapsed,
+        Some(Reason::ServerWaitTooLong { ms }) => return (EndReason::ServerWaitTooLong, Some(ms)),
+        Some(Reason::NotRepeatable) => EndReason::NotRepeatable,
+        Some(Reason::BodyNotReplayable) => EndReason::BodyNotReplayable,
+        Some(Reason::Permanent) => EndReason::Permanent,
+        Some(Reason::Offline) => EndReason::Offline,
+        // The core never stops for what only drivers see.
+        Some(Reason::Cancelled(_) | Reason::TooManyWaiting | Reason::Internal) => {
+            EndReason::Internal
+        }
+    };
+    (reason, None)
+}
