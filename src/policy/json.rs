@@ -262,10 +262,10 @@ fn statuses(field: &str, value: &Value) -> Result<Vec<u16>, PolicyError> {
 }
 
 fn one_of<T: DeserializeOwned>(field: &str, value: &Value, names: &str) -> Result<T, PolicyError> {
-    if value.is_string() {
-        if let Ok(named) = T::deserialize(value) {
-            return Ok(named);
-        }
+    if value.is_string()
+        && let Ok(named) = T::deserialize(value)
+    {
+        return Ok(named);
     }
     wrong(field, value, &format!("must be one of {names}"))
 }
