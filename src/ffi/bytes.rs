@@ -138,8 +138,10 @@ mod tests {
 
     #[test]
     fn an_invalid_policy_does_not_come_in_through_bytes() {
-        let mut policy = RetryPolicy::default();
-        policy.max_attempts = 0;
+        let policy = RetryPolicy {
+            max_attempts: 0,
+            ..RetryPolicy::default()
+        };
         let told = load::<RetryPolicy>(&store(&policy).unwrap()).unwrap_err();
         assert!(matches!(told, BoundaryProblem::Unreadable { .. }));
     }
