@@ -1,5 +1,6 @@
 //! The project's own commands; `cargo xtask` alone lists them. Each command has a file, named as it is.
 
+mod api;
 mod bench_kotlin;
 mod bindings;
 mod demo;
@@ -25,6 +26,7 @@ Usage: cargo xtask <command>
   demo [options]         ride the subway: the usual interceptor and Comeback side by side (`demo --help` lists options)
   test [rust|kotlin]     everything that must hold: formats, lints, tests, documentation, the Maven build
   bindings               generate the Kotlin binding and the native library for this machine; then plain `mvn test` works
+  api                    record the Kotlin modules' public API, after a change that is meant
   oracle [options]       replay scenarios of the independent model through Rust and Kotlin
       --count N          how many through Rust (10000)
       --kotlin-count N   how many of them through Kotlin too (1000)
@@ -61,10 +63,12 @@ fn run() -> Result<ExitCode> {
         Some("test") => test::run(arguments)?,
         Some("oracle") => oracle::run(arguments)?,
         Some("bindings") => {
-            if let Some(more) = arguments.next()? {
-                return Err(more.unexpected().into());
-            }
+            nothing_more(&mut arguments)?;
             bindings::run()?;
+        }
+        Some("api") => {
+            nothing_more(&mut arguments)?;
+            api::run()?;
         }
         _ => bail!(
             "there is no command `{}`; `cargo xtask` lists what there is",
@@ -72,6 +76,13 @@ fn run() -> Result<ExitCode> {
         ),
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn nothing_more(arguments: &mut Parser) -> Result<()> {
+    match arguments.next()? {
+        Some(more) => Err(more.unexpected().into()),
+        None => Ok(()),
+    }
 }
 
 /// What follows the command, untouched: the program behind it reads its own options.

@@ -1,0 +1,46 @@
+// The public API of each module, compared with the dump that is committed beside it.
+package dev.comeback.checks
+
+import kotlinx.validation.api.dump
+import kotlinx.validation.api.filterOutAnnotated
+import kotlinx.validation.api.filterOutNonPublic
+import kotlinx.validation.api.loadApiFromJvmClasses
+import org.junit.jupiter.params.ParameterizedTest
+import org.junit.jupiter.params.provider.ValueSource
+import java.io.File
+import kotlin.test.assertEquals
+import kotlin.test.assertTrue
+
+class PublicApiTest {
+    @ParameterizedTest
+    @ValueSource(strings = ["comeback-core", "comeback-testing", "comeback-okhttp"])
+    fun `the public API is the committed one`(module: String) {
+        val folder = File(System.getProperty("comeback.modules"), module)
+        val api = dump(folder.resolve("target/classes"))
+        val committed = folder.resolve("api/$module.api")
+        if (System.getProperty("comeback.api.write") != null) {
+            committed.parentFile.mkdirs()
+            committed.writeText(api)
+        }
+        assertTrue(committed.exists(), "$committed is missing; `cargo xtask api` writes it")
+        assertEquals(committed.readText(), api, "$module's public API changed; if that is meant, run `cargo xtask api` and commit the dump")
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = ["comeback-core", "comeback-testing", "comeback-okhttp"])
+    fun `the public API names no type of the generated binding`(module: String) {
+        val api = dump(File(System.getProperty("comeback.modules"), "$module/target/classes"))
+        assertEquals(emptyList(), api.lines().filter { "dev/comeback/ffi" in it })
+    }
+
+    private fun dump(classes: File): String {
+        val files = classes.walk().filter { it.extension == "class" }.sortedBy { it.path }
+        return files
+            .map { it.inputStream() }
+            .loadApiFromJvmClasses()
+            .filterOutAnnotated(setOf("dev/comeback/InternalComebackApi"))
+            .filterOutNonPublic()
+            .dump(StringBuilder())
+            .toString()
+    }
+}
