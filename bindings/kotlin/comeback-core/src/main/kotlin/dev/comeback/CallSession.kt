@@ -1,0 +1,335 @@
+// One call from its driver's side: it asks the core, keeps the call's state, tells the events and folds the report.
+package dev.comeback
+
+import dev.comeback.ffi.Answer
+import dev.comeback.ffi.AnswerKind
+import dev.comeback.ffi.BeginInput
+import dev.comeback.ffi.DecideInput
+import dev.comeback.ffi.EndEvent
+import dev.comeback.ffi.EndReason
+import dev.comeback.ffi.InterruptInput
+import dev.comeback.ffi.ResumeInput
+import java.util.concurrent.atomic.AtomicReferenceFieldUpdater
+import dev.comeback.ffi.FailureKind as CoreFailureKind
+import dev.comeback.ffi.NetworkState as CoreNetworkState
+import dev.comeback.ffi.OutcomeClass as CoreOutcomeClass
+
+/**
+ * One call of an adapter. It computes no rule: the core decides, this obeys and tells.
+ *
+ * An adapter makes one when it is entered, unless the policy is off ([RetryPolicy.driverFacts] is null) or the [Comeback] is closed. Then, per
+ * attempt: [noteAttempt], the attempt, and either [succeeded] or [failed]; after a [NextStep.Sleep] it waits ([await]) and asks [woken]; after a
+ * [NextStep.Go] or [NextStep.Restart] it starts over at [noteAttempt]. What only an adapter sees (cancel, interrupt, the client's own timeout) it
+ * says by [cancelled], anything else that ends the call by [stopped].
+ *
+ * No method throws. Whatever is wrong with the core or its library becomes `Stop(Internal)`. Once a method has answered [NextStep.Deliver] or
+ * [NextStep.Stop] every other answers the same, and nothing more is told. Up to the first failure no native call is made, and nothing is allocated
+ * unless there is a listener. One thread at a time drives a call; only [cancelled] and [stopped] may race it.
+ *
+ * @param began when the adapter was entered; instants are [Time.nanos]
+ * @param clientEnd the instant at which the client's own timeout ends the whole call; null: never
+ * @param seed what the call's waits are drawn from; null: from the operating system
+ */
+@InternalComebackApi
+public class CallSession(
+    private val comeback: Comeback,
+    private val policy: RetryPolicy,
+    private val label: String?,
+    private val facts: RequestFacts,
+    public val began: Long = comeback.time.nanos(),
+    private val clientEnd: Long? = null,
+    private val seed: Long? = null,
+) {
+    private var latest = began
+    private var noted = NetworkSnapshot.UNKNOWN
+    private var counted = 0
+
+    /** The call's state in the core: null before the first failure, and while it waits. */
+    private var call: ByteArray? = null
+
+    /** The same while it waits. */
+    private var waiting: ByteArray? = null
+    private var begun = false
+
+    private var id = 0L
+    private var events: ArrayList<RetryEvent>? = null
+    private var failures: ArrayList<Throwable>? = null
+
+    /** The last answer there will be. */
+    @Volatile
+    private var end: NextStep? = null
+
+    /** What the next attempt may take. */
+    public var limit: Limit = policy.driverFacts?.firstLimit(began, clientEnd) ?: Limit.NONE
+        private set
+
+    /** What was tried. Null while the call is not over, and if its first attempt's answer was delivered. */
+    public val report: RetryReport?
+        get() {
+            if (end == null) return null
+            val report = RetryReport.of(synchronized(this) { events?.toList() } ?: return null)
+            return report.takeIf { it.reason != null || it.attempts.isNotEmpty() || it.abandoned > 0 }
+        }
+
+    /** An attempt begins. What happens to the network from here on will not have been missed when it fails. */
+    public fun noteAttempt() {
+        noted = comeback.snapshot
+    }
+
+    /** The attempt brought a response below 400. The call is over. */
+    public fun succeeded() {
+        if (!finish(NextStep.Deliver)) return
+        if (comeback.listener == null && events == null) return
+        tell(RetryEvent.Finished(callId(), label, null, counted + 1, elapsed()))
+    }
+
+    /** The attempt brought anything else. */
+    public fun failed(outcome: Outcome): NextStep {
+        outcome.exception?.let { thrown -> failures = (failures ?: ArrayList()).apply { add(thrown) } }
+        return ask { core, policyBytes, network ->
+            core.decide(
+                DecideInput(
+                    policy = policyBytes,
+                    call = takeCall(core),
+                    notedState = noted.state.toCore(),
+                    notedSince = noted.since,
+                    notedEpoch = noted.epoch,
+                    notedPath = noted.path,
+                    now = now(),
+                    wallMs = comeback.time.wallMillis(),
+                    state = network.state.toCore(),
+                    since = network.since,
+                    epoch = network.epoch,
+                    path = network.path,
+                    status = outcome.status,
+                    failure = outcome.failure?.let { CoreFailureKind.valueOf(it.name) },
+                    retryAfter = outcome.retryAfter,
+                    date = outcome.date,
+                    shouldRetry = outcome.shouldRetry,
+                    lookUp = outcome.lookUpNanos,
+                    bodyUntouched = outcome.bodyUntouched,
+                    overrule = outcome.overrule?.let { CoreOutcomeClass.valueOf(it.name) },
+                ),
+            )
+        }
+    }
+
+    /** A wait is over, or may be. Asking early or twice does no harm. */
+    public fun woken(): NextStep {
+        if (comeback.isClosed) return cancelled(CancelKind.CLOSED)
+        return ask { core, policyBytes, network ->
+            core.resume(
+                ResumeInput(
+                    policy = policyBytes,
+                    waiting = checkNotNull(waiting) { "no wait is going on" },
+                    now = now(),
+                    wallMs = comeback.time.wallMillis(),
+                    state = network.state.toCore(),
+                    since = network.since,
+                    epoch = network.epoch,
+                    path = network.path,
+                ),
+            )
+        }
+    }
+
+    /**
+     * For adapters that can give up one attempt: it is in flight without a response head, and [NetworkSnapshot.path] has grown since [noteAttempt].
+     *
+     * @param sentNothing whether it is known that nothing of the request was sent
+     * @param bodyUntouched whether it is known that nothing of its body was handed out
+     */
+    public fun interrupted(
+        sentNothing: Boolean,
+        bodyUntouched: Boolean,
+    ): NextStep =
+        ask { core, policyBytes, network ->
+            core.interrupt(
+                InterruptInput(
+                    policy = policyBytes,
+                    call = takeCall(core),
+                    notedState = noted.state.toCore(),
+                    notedSince = noted.since,
+                    notedEpoch = noted.epoch,
+                    notedPath = noted.path,
+                    now = now(),
+                    state = network.state.toCore(),
+                    since = network.since,
+                    epoch = network.epoch,
+                    path = network.path,
+                    sentNothing = sentNothing,
+                    bodyUntouched = bodyUntouched,
+                ),
+            )
+        }
+
+    /** Someone ended the call. */
+    public fun cancelled(kind: CancelKind): NextStep = stopped(StopReason.Cancelled(kind))
+
+    /** The adapter ends the call. */
+    public fun stopped(reason: StopReason): NextStep {
+        if (finish(NextStep.Stop(reason))) tell(RetryEvent.Finished(callId(), label, reason, counted, elapsed()))
+        return checkNotNull(end)
+    }
+
+    /**
+     * Blocks as [sleep] says: until its time, an edge, [Comeback.close] or a [wakeup] by the adapter, for instance at a cancel. Then ask [woken].
+     * One wakeup may serve all waits of a call.
+     *
+     * @throws InterruptedException if the thread is interrupted
+     */
+    @Throws(InterruptedException::class)
+    public fun await(
+        sleep: NextStep.Sleep,
+        wakeup: Wakeup,
+    ) {
+        // Subscribed before the epoch is compared, so that an edge in between is not lost.
+        val subscription = comeback.subscribe { if (isOver(sleep)) wakeup.wake() }
+        try {
+            if (!isOver(sleep)) comeback.time.await(wakeup, sleep.askAt)
+        } finally {
+            subscription.close()
+        }
+    }
+
+    private fun isOver(sleep: NextStep.Sleep) = comeback.isClosed || comeback.snapshot.epoch != sleep.seenEpoch
+
+    /** Attaches [report] and the failures of earlier attempts to the exception this call ends with. */
+    public fun attachReportTo(thrown: Throwable) {
+        report?.let { attachReport(it, thrown, failures.orEmpty()) }
+    }
+
+    private inline fun ask(question: (Core, policyBytes: ByteArray, NetworkSnapshot) -> Answer): NextStep {
+        end?.let { return it }
+        val network = comeback.snapshot
+        val answer =
+            try {
+                question(comeback.core, checkNotNull(policy.compiled) { "the policy is off" }.bytes, network)
+            } catch (unavailable: ComebackUnavailableException) {
+                comeback.reportUnavailable(unavailable)
+                return stopped(StopReason.Internal)
+            } catch (thrown: Throwable) {
+                if (thrown is VirtualMachineError) throw thrown
+                return stopped(StopReason.Internal)
+            }
+        return obey(answer, network.epoch)
+    }
+
+    /** The call's state, for a function that consumes it; the first time the call begins in the core. */
+    private fun takeCall(core: Core): ByteArray {
+        if (!begun) {
+            begun = true
+            return core.begin(
+                BeginInput(
+                    method = facts.method,
+                    hasKey = facts.hasKey,
+                    conditional = facts.conditional,
+                    hasBody = facts.hasBody,
+                    bodyReplayable = facts.bodyReplayable,
+                    onlyIfCached = facts.onlyIfCached,
+                    seed = seed,
+                    began = began,
+                    clientEnd = clientEnd,
+                ),
+            )
+        }
+        return checkNotNull(call) { "no attempt is in flight" }.also { call = null }
+    }
+
+    private fun obey(
+        answer: Answer,
+        seenEpoch: Long,
+    ): NextStep {
+        counted = answer.counted
+        call = null
+        waiting = null
+        val step =
+            when (answer.kind) {
+                AnswerKind.DELIVER -> {
+                    NextStep.Deliver
+                }
+
+                AnswerKind.STOP -> {
+                    NextStep.Stop(answer.end?.reason() ?: StopReason.Internal)
+                }
+
+                AnswerKind.SLEEP -> {
+                    waiting = answer.state
+                    NextStep.Sleep(answer.askAt ?: latest, seenEpoch)
+                }
+
+                AnswerKind.GO -> {
+                    call = answer.state
+                    limit = Limit.of(answer.hard, answer.inactivity)
+                    NextStep.Go(limit)
+                }
+
+                AnswerKind.KEEP -> {
+                    call = answer.state
+                    NextStep.Keep(answer.askAt)
+                }
+
+                AnswerKind.RESTART -> {
+                    call = answer.state
+                    limit = Limit.of(answer.hard, answer.inactivity)
+                    NextStep.Restart(limit)
+                }
+            }
+        answer.failed?.let { failed ->
+            val failure = failed.failure?.let { FailureKind.valueOf(it.name) }
+            val outcome = OutcomeClass.valueOf(failed.`class`.name)
+            tell(RetryEvent.AttemptFailed(callId(), label, outcome, failed.status.takeIf { failure == null }, failure, failed.counted))
+        }
+        if (answer.abandoned) tell(RetryEvent.AttemptAbandoned(callId(), label))
+        answer.wait?.let { tell(RetryEvent.WaitPlanned(callId(), label, it.planned, it.window, it.floor, WaitReason.valueOf(it.why.name))) }
+        answer.resumed?.let { tell(RetryEvent.Resumed(callId(), label, it.planned, it.effective, WokenBy.valueOf(it.by.name))) }
+        if ((step is NextStep.Deliver || step is NextStep.Stop) && finish(step)) {
+            answer.end?.let { tell(RetryEvent.Finished(callId(), label, it.reason(), it.counted, it.elapsed)) }
+        }
+        return end ?: step
+    }
+
+    private fun EndEvent.reason(): StopReason? =
+        when (reason) {
+            EndReason.DONE -> null
+            EndReason.ATTEMPTS -> StopReason.Attempts
+            EndReason.ELAPSED -> StopReason.Elapsed
+            EndReason.SERVER_WAIT_TOO_LONG -> StopReason.ServerWaitTooLong(ms ?: 0)
+            EndReason.NOT_REPEATABLE -> StopReason.NotRepeatable
+            EndReason.BODY_NOT_REPLAYABLE -> StopReason.BodyNotReplayable
+            EndReason.PERMANENT -> StopReason.Permanent
+            EndReason.OFFLINE -> StopReason.Offline
+            EndReason.INTERNAL -> StopReason.Internal
+        }
+
+    /** True once. */
+    private fun finish(step: NextStep): Boolean = END.compareAndSet(this, null, step)
+
+    private fun tell(event: RetryEvent) {
+        synchronized(this) {
+            // A cancel that came in between has had the last word.
+            if (end != null && event !is RetryEvent.Finished) return
+            events = (events ?: ArrayList<RetryEvent>(4)).apply { add(event) }
+        }
+        comeback.tell(event)
+    }
+
+    private fun callId(): Long {
+        if (id == 0L) id = comeback.nextCallId()
+        return id
+    }
+
+    /** Inside a call time never runs backwards. */
+    private fun now(): Long {
+        latest = maxOf(latest, comeback.time.nanos())
+        return latest
+    }
+
+    private fun elapsed(): Long = nanosUntil(now(), began)
+
+    private companion object {
+        private val END = AtomicReferenceFieldUpdater.newUpdater(CallSession::class.java, NextStep::class.java, "end")
+    }
+}
+
+private fun NetworkState.toCore(): CoreNetworkState = CoreNetworkState.valueOf(name)

@@ -1,0 +1,167 @@
+// What an app has one of: the network's state, the listener, and the native library's whereabouts, shared by all clients.
+package dev.comeback
+
+import dev.comeback.ffi.BeginInput
+import dev.comeback.ffi.CompiledPresets
+import dev.comeback.ffi.DecideInput
+import java.util.concurrent.atomic.AtomicBoolean
+import java.util.concurrent.atomic.AtomicLong
+import kotlin.concurrent.thread
+import dev.comeback.ffi.FailureKind as CoreFailureKind
+import dev.comeback.ffi.NetworkState as CoreNetworkState
+
+/**
+ * What all clients of an app share. Make one per app; it may be used from any thread.
+ *
+ * ```
+ * val comeback = Comeback {
+ *     connectivity = ManualConnectivity()
+ *     listener = RetryListener { println(it) }
+ * }
+ * ```
+ *
+ * Making one does no work on the calling thread: the native library is loaded in the background. Where it cannot be loaded nothing fails;
+ * requests go once, the listener hears [RetryEvent.Unavailable], and [selfCheck] throws.
+ */
+public class Comeback private constructor(
+    /** What is known about the network. */
+    public val connectivity: Connectivity,
+    internal val listener: RetryListener?,
+    /** The time it lives in. */
+    @property:InternalComebackApi public val time: Time,
+    internal val core: Core,
+) : AutoCloseable {
+    private val calls = AtomicLong()
+    private val unavailableTold = AtomicBoolean()
+    private val closing = Subscribers()
+
+    /** Whether [close] was called. Adapters then let requests pass. */
+    @Volatile
+    @InternalComebackApi
+    public var isClosed: Boolean = false
+        private set
+
+    /** The network's newest snapshot. */
+    @InternalComebackApi
+    public val snapshot: NetworkSnapshot
+        get() {
+            contained { return connectivity.snapshot }
+            return NetworkSnapshot.UNKNOWN
+        }
+
+    /** Whether anyone listens; if not, an adapter need not ask for a label. */
+    @InternalComebackApi
+    public val hasListener: Boolean get() = listener != null
+
+    /** Calls [onChange] after each change of the network, and at [close]. */
+    @InternalComebackApi
+    public fun subscribe(onChange: () -> Unit): Subscription {
+        val atClose = closing.subscribe(onChange)
+        var atChange: Subscription? = null
+        contained { atChange = connectivity.subscribe(onChange) }
+        return Subscription {
+            atClose.close()
+            contained { atChange?.close() }
+        }
+    }
+
+    /**
+     * Loads the native library if that is not done yet, and lets it make one decision. For a test, or a check at start-up off the main thread:
+     * the first call takes some hundred milliseconds.
+     *
+     * @throws ComebackUnavailableException if the library cannot be used on this device
+     */
+    public fun selfCheck() {
+        core.load()
+        exercise()
+    }
+
+    /** Ends all waits; their calls end as cancelled. Later calls go once, as without Comeback. [connectivity] stays open, it is not ours. */
+    override fun close() {
+        isClosed = true
+        closing.notifyEach()
+    }
+
+    internal fun nextCallId(): Long = calls.incrementAndGet()
+
+    internal fun tell(event: RetryEvent) {
+        contained { listener?.onEvent(event) }
+    }
+
+    internal fun reportUnavailable(problem: ComebackUnavailableException) {
+        if (unavailableTold.compareAndSet(false, true)) {
+            tell(RetryEvent.Unavailable(problem.file, problem.architecture, problem.cause ?: problem))
+        }
+    }
+
+    /** So that no request pays for loading classes and library. */
+    private fun warmUp() {
+        contained {
+            thread(isDaemon = true, name = "comeback-warm-up", priority = Thread.MIN_PRIORITY) {
+                try {
+                    selfCheck()
+                } catch (problem: ComebackUnavailableException) {
+                    reportUnavailable(problem)
+                } catch (thrown: Throwable) {
+                    // A fault in the core shows again at the first failure, in the call it happens to.
+                    if (thrown is VirtualMachineError) throw thrown
+                }
+            }
+        }
+    }
+
+    private fun exercise() {
+        val call = core.begin(BeginInput("GET", false, false, false, true, false, 0, 0, null))
+        core.decide(
+            DecideInput(
+                policy = CompiledPresets.DEFAULT.bytes,
+                call = call,
+                notedState = CoreNetworkState.UNKNOWN,
+                notedSince = 0,
+                notedEpoch = 0,
+                notedPath = 0,
+                now = 0,
+                wallMs = null,
+                state = CoreNetworkState.UNKNOWN,
+                since = 0,
+                epoch = 0,
+                path = 0,
+                status = 0,
+                failure = CoreFailureKind.RESET,
+                retryAfter = emptyList(),
+                date = null,
+                shouldRetry = null,
+                lookUp = 0,
+                bodyUntouched = false,
+                overrule = null,
+            ),
+        )
+    }
+
+    /** What a [Comeback] is made of; everything has a default. */
+    public class Builder internal constructor() {
+        /** What watches the network. By default nothing does: its state is unknown, and timers alone rule. */
+        public var connectivity: Connectivity? = null
+
+        /** Who hears what becomes of calls. */
+        public var listener: RetryListener? = null
+
+        /** The time to live in; for tests. */
+        @InternalComebackApi
+        public var time: Time = SystemTime
+
+        internal var core: Core = NativeCore
+
+        public fun build(): Comeback = Comeback(connectivity ?: ManualConnectivity(), listener, time, core).apply { warmUp() }
+    }
+
+    public companion object {
+        /** For Java; in Kotlin `Comeback { … }`. */
+        @JvmStatic
+        public fun builder(): Builder = Builder()
+    }
+}
+
+/** Makes a [Comeback]; see [Comeback.Builder]. */
+@JvmSynthetic
+public fun Comeback(configure: Comeback.Builder.() -> Unit = {}): Comeback = Comeback.builder().apply(configure).build()

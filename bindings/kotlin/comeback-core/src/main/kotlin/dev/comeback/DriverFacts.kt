@@ -1,0 +1,56 @@
+// What a driver needs to know of a policy before a first attempt; the core computed it when it compiled the policy.
+package dev.comeback
+
+import dev.comeback.ffi.CompiledPolicy
+
+/** Facts for drivers. All durations are nanoseconds, null where there is no limit. */
+@InternalComebackApi
+public class DriverFacts internal constructor(
+    compiled: CompiledPolicy,
+) {
+    private val repeatable = compiled.repeatable.toSet()
+    private val makeKey = compiled.makeKey.toSet()
+
+    /** The name of the idempotency key's header. */
+    public val keyHeader: String = compiled.keyHeader
+
+    /** Whether the key is written in quotes. */
+    public val keyQuoted: Boolean = compiled.keyQuoted
+
+    /** The header that holds a server's explicit word, if the policy names one. */
+    public val shouldRetryHeader: String? = compiled.shouldRetryHeader
+
+    /** How long one attempt may take until its response head. */
+    public val attemptTimeoutNanos: Long? = compiled.attemptTimeout
+
+    /** How long one route's connect may take. */
+    public val connectTimeoutNanos: Long? = compiled.connectTimeout
+
+    /** How long after the call's beginning an attempt in flight is cut off; null: never. */
+    public val cutAfterNanos: Long? = compiled.cutAfter
+
+    /** Whether the HTTP client must not re-send on its own. */
+    public val clientResendsOff: Boolean = compiled.clientResendsOff
+
+    /** Whether a request of this method may go again without a key and without conditions. */
+    public fun mayRepeat(method: String): Boolean = method in repeatable
+
+    /** Whether a request of this method gets an idempotency key if it has none. */
+    public fun makesKey(method: String): Boolean = method in makeKey
+
+    private val limitWithoutClientEnd = Limit.of(earlier(attemptTimeoutNanos, cutAfterNanos), null)
+
+    /** The limit of a call's first attempt; its inactivity timeouts are the app's own. */
+    internal fun firstLimit(
+        began: Long,
+        clientEnd: Long?,
+    ): Limit {
+        if (cutAfterNanos == null || clientEnd == null) return limitWithoutClientEnd
+        return Limit.of(earlier(limitWithoutClientEnd.hardNanos, nanosUntil(clientEnd, began)), null)
+    }
+
+    private fun earlier(
+        one: Long?,
+        other: Long?,
+    ): Long? = if (one == null || other == null) one ?: other else minOf(one, other)
+}

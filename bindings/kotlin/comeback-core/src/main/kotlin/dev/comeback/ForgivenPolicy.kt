@@ -1,0 +1,13 @@
+// What came of a policy from remote configuration.
+package dev.comeback
+
+/**
+ * @property policy the policy to use: the one in the text, or the fallback
+ * @property ignored fields of the text that are unknown here
+ * @property problem why it is the fallback; null if it is not, or if the native library cannot be used
+ */
+public class ForgivenPolicy internal constructor(
+    public val policy: RetryPolicy,
+    public val ignored: List<String>,
+    public val problem: PolicyException?,
+)

@@ -1,0 +1,164 @@
+// Connectivity that is told by hand what the network does; the state machine behind it is the core's hub.
+package dev.comeback
+
+import dev.comeback.ffi.ConnectivityHubInterface
+import java.util.concurrent.locks.ReentrantLock
+import kotlin.concurrent.withLock
+import dev.comeback.ffi.NetworkSnapshot as CoreSnapshot
+
+/**
+ * Told by whoever knows what the network does: a platform's monitor, an app, a test. May be used from any thread. Before the first event the state
+ * is unknown; where the native library cannot be used it stays so.
+ *
+ * A network is named by a handle, any number that tells networks apart. The first event loads the native library, unless a [Comeback] did.
+ * What is told twice in a row makes no native call. [close] frees the native object; what is told afterwards is ignored.
+ */
+public class ManualConnectivity internal constructor(
+    private val time: Time,
+    private val core: Core,
+) : Connectivity,
+    AutoCloseable {
+    /** The time its states and those of the calls have in common. */
+    @InternalComebackApi
+    public constructor(time: Time) : this(time, NativeCore)
+
+    public constructor() : this(SystemTime, NativeCore)
+
+    /** What is known about the default network, as far as it was told here. */
+    private data class Facts(
+        val handle: Long,
+        val blocked: Boolean,
+        val suspended: Boolean,
+        val validated: Boolean,
+    )
+
+    private val subscribers = Subscribers()
+    private val lock = ReentrantLock()
+    private var hub: ConnectivityHubInterface? = null
+    private var facts: Facts? = null
+    private var closed = false
+
+    @Volatile
+    override var snapshot: NetworkSnapshot = NetworkSnapshot.UNKNOWN
+        private set
+
+    override fun subscribe(onChange: () -> Unit): Subscription = subscribers.subscribe(onChange)
+
+    /** The monitor has just begun to listen, and there is no network. Ignored if anything is known already. */
+    public fun noneAtStart() {
+        publish { ask { hub, now -> hub.noneAtStart(now) } }
+    }
+
+    /**
+     * The network [handle] is the default network now.
+     *
+     * @param blocked it carries nothing for this app
+     * @param suspended it carries nothing for now, as in a tunnel
+     * @param validated the platform has seen it reach the internet; a hint that wakes, never a condition
+     */
+    @JvmOverloads
+    public fun available(
+        handle: Long = 1,
+        blocked: Boolean = false,
+        suspended: Boolean = false,
+        validated: Boolean = true,
+    ) {
+        publish {
+            val told = Facts(handle, blocked, suspended, validated)
+            if (told == facts) return
+            facts = told
+            ask { hub, now -> hub.available(now, handle, blocked, suspended, validated) }
+        }
+    }
+
+    /** The default network [handle] has changed; ignored if it is not the default network. */
+    @JvmOverloads
+    public fun capabilities(
+        handle: Long = 1,
+        suspended: Boolean = false,
+        validated: Boolean = true,
+    ) {
+        publish {
+            val told = factsOf(handle)?.copy(suspended = suspended, validated = validated)
+            if (told != null && told == facts) return
+            facts = told ?: facts
+            ask { hub, now -> hub.capabilities(now, handle, suspended, validated) }
+        }
+    }
+
+    /** The default network [handle] is blocked for this app, or no longer; ignored if it is not the default network. */
+    @JvmOverloads
+    public fun blocked(
+        handle: Long = 1,
+        blocked: Boolean = true,
+    ) {
+        publish {
+            val told = factsOf(handle)?.copy(blocked = blocked)
+            if (told != null && told == facts) return
+            facts = told ?: facts
+            ask { hub, now -> hub.blocked(now, handle, blocked) }
+        }
+    }
+
+    /** The network [handle] is gone; ignored if it is not the default network. */
+    @JvmOverloads
+    public fun lost(handle: Long = 1) {
+        publish {
+            if (factsOf(handle) != null) facts = null
+            ask { hub, now -> hub.lost(now, handle) }
+        }
+    }
+
+    /** The monitor no longer knows anything, for instance because it could not register. */
+    public fun failed() {
+        publish {
+            facts = null
+            ask { hub, now -> hub.failed(now) }
+        }
+    }
+
+    /** The network is back, says someone who knows. */
+    public fun restored() {
+        publish { ask { hub, now -> hub.restored(now) } }
+    }
+
+    override fun close() {
+        lock.withLock {
+            closed = true
+            contained { (hub as? AutoCloseable)?.close() }
+        }
+    }
+
+    private fun factsOf(handle: Long): Facts? = facts?.takeIf { it.handle == handle }
+
+    /** Snapshots are published in the hub's order: the lock is held from the question to the publication, and released before anyone is told. */
+    private inline fun publish(newest: () -> NetworkSnapshot) {
+        lock.withLock {
+            if (closed) return
+            val before = snapshot
+            snapshot = newest()
+            if (snapshot == before) return
+        }
+        subscribers.notifyEach()
+    }
+
+    private inline fun ask(event: (ConnectivityHubInterface, now: Long) -> CoreSnapshot): NetworkSnapshot {
+        try {
+            val hub = hub ?: core.hub().also { hub = it }
+            val answer = event(hub, time.nanos())
+            return NetworkSnapshot(NetworkState.valueOf(answer.state.name), answer.since, answer.epoch, answer.path)
+        } catch (thrown: Throwable) {
+            if (thrown is VirtualMachineError) throw thrown
+            // Without the core nothing can be known any more, and nobody may be left waiting for a network.
+            closed = true
+            val known = snapshot
+            return if (known.state ==
+                NetworkState.UNKNOWN
+            ) {
+                known
+            } else {
+                NetworkSnapshot(NetworkState.UNKNOWN, time.nanos(), known.epoch + 1, known.path)
+            }
+        }
+    }
+}

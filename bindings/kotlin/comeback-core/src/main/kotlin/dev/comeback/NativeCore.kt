@@ -1,0 +1,81 @@
+// The core in the native library, and the only place that calls into it.
+package dev.comeback
+
+import dev.comeback.ffi.Answer
+import dev.comeback.ffi.BeginInput
+import dev.comeback.ffi.CompiledPolicy
+import dev.comeback.ffi.ConnectivityHub
+import dev.comeback.ffi.ConnectivityHubInterface
+import dev.comeback.ffi.DecideInput
+import dev.comeback.ffi.InterruptInput
+import dev.comeback.ffi.ResumeInput
+import dev.comeback.ffi.uniffiEnsureInitialized
+import dev.comeback.ffi.ForgivenPolicy as ForgivenCompiledPolicy
+
+/**
+ * A class that failed to initialise throws another error at every later touch, without its cause on older virtual machines. So loading is tried
+ * once, here, and what it threw is kept.
+ */
+internal object NativeCore : Core {
+    private val problem: ComebackUnavailableException? by lazy {
+        try {
+            uniffiEnsureInitialized()
+            null
+        } catch (thrown: Throwable) {
+            if (thrown is VirtualMachineError) throw thrown
+            ComebackUnavailableException(
+                file(),
+                System.getProperty("os.arch").orEmpty(),
+                (thrown as? ExceptionInInitializerError)?.cause ?: thrown,
+            )
+        }
+    }
+
+    /** The name the generated binding looks for. */
+    private fun file(): String = System.getProperty("uniffi.component.comeback.libraryOverride") ?: System.mapLibraryName("comeback")
+
+    override fun load() {
+        problem?.let { throw it }
+    }
+
+    override fun compilePolicy(
+        preset: String,
+        fields: String,
+    ): CompiledPolicy {
+        load()
+        return dev.comeback.ffi.compilePolicy(preset, fields)
+    }
+
+    override fun policyFromJsonOr(
+        json: String,
+        fallback: ByteArray,
+    ): ForgivenCompiledPolicy {
+        load()
+        return dev.comeback.ffi.policyFromJsonOr(json, fallback)
+    }
+
+    override fun begin(input: BeginInput): ByteArray {
+        load()
+        return dev.comeback.ffi.begin(input)
+    }
+
+    override fun decide(input: DecideInput): Answer {
+        load()
+        return dev.comeback.ffi.decide(input)
+    }
+
+    override fun resume(input: ResumeInput): Answer {
+        load()
+        return dev.comeback.ffi.resume(input)
+    }
+
+    override fun interrupt(input: InterruptInput): Answer {
+        load()
+        return dev.comeback.ffi.interrupt(input)
+    }
+
+    override fun hub(): ConnectivityHubInterface {
+        load()
+        return ConnectivityHub()
+    }
+}

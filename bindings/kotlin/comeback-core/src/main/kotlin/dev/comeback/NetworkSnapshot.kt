@@ -1,0 +1,37 @@
+// What is known about the network at one instant: one immutable value.
+package dev.comeback
+
+/** Whether there is a network. */
+public enum class NetworkState {
+    /** Nothing is known. It counts as online: timers alone rule. */
+    UNKNOWN,
+
+    /** There is none. */
+    OFFLINE,
+
+    /** There is one, but it carries nothing for this app: blocked for it, or suspended as in a tunnel. */
+    BLOCKED,
+
+    /** There is one that can be used. */
+    ONLINE,
+}
+
+/**
+ * What is known about the network.
+ *
+ * @property since the instant of the state's beginning, in nanoseconds of the clock in use; [Long.MIN_VALUE] if that was long ago
+ * @property epoch counts the moments at which the network came back (or another took over); it only grows
+ * @property path counts those of them after which old connections are dead; it only grows
+ */
+public data class NetworkSnapshot(
+    public val state: NetworkState,
+    public val since: Long,
+    public val epoch: Long,
+    public val path: Long,
+) {
+    public companion object {
+        /** Before anything is known. */
+        @JvmField
+        public val UNKNOWN: NetworkSnapshot = NetworkSnapshot(NetworkState.UNKNOWN, Long.MIN_VALUE, 0, 0)
+    }
+}

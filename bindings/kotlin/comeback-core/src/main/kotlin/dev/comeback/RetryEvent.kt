@@ -1,0 +1,115 @@
+// What a listener hears about calls.
+package dev.comeback
+
+/**
+ * Something that happened to a call. Events of one call come in order, and every call that Comeback looked after ends with exactly one
+ * [Finished]. No event holds a URL, a header or a body. All lengths are nanoseconds.
+ *
+ * @property callId tells calls of one [Comeback] apart, from 1 in the order of their first events; 0 where no call is meant
+ * @property label the app's own name for the request, if it gave one
+ */
+public sealed class RetryEvent {
+    public abstract val callId: Long
+    public abstract val label: String?
+
+    /**
+     * An attempt failed. Either [status] or [failure] is set.
+     *
+     * @property outcome the class of the failure
+     * @property status the HTTP status that came back
+     * @property failure the kind of error it ended with
+     * @property counted false if the attempt does not count towards `max_attempts`
+     */
+    @ConsistentCopyVisibility
+    public data class AttemptFailed
+        @InternalComebackApi
+        constructor(
+            override val callId: Long,
+            override val label: String?,
+            public val outcome: OutcomeClass,
+            public val status: Int?,
+            public val failure: FailureKind?,
+            public val counted: Boolean,
+        ) : RetryEvent()
+
+    /** An attempt was given up for a fresh one, because the network it ran on is gone. */
+    @ConsistentCopyVisibility
+    public data class AttemptAbandoned
+        @InternalComebackApi
+        constructor(
+            override val callId: Long,
+            override val label: String?,
+        ) : RetryEvent()
+
+    /**
+     * The call waits. Lengths count from the failure.
+     *
+     * @property plannedNanos when the wait will end if nothing ends it earlier
+     * @property windowNanos the window the wait was drawn from; with decorrelated jitter the draw's upper bound
+     * @property floorNanos before this nothing starts: a server's word, or a cached look-up; 0 where there is none
+     */
+    @ConsistentCopyVisibility
+    public data class WaitPlanned
+        @InternalComebackApi
+        constructor(
+            override val callId: Long,
+            override val label: String?,
+            public val plannedNanos: Long,
+            public val windowNanos: Long,
+            public val floorNanos: Long,
+            public val why: WaitReason,
+        ) : RetryEvent()
+
+    /**
+     * The next attempt starts.
+     *
+     * @property plannedNanos what the latest [WaitPlanned] said
+     * @property effectiveNanos how long the wait was, from the failure
+     */
+    @ConsistentCopyVisibility
+    public data class Resumed
+        @InternalComebackApi
+        constructor(
+            override val callId: Long,
+            override val label: String?,
+            public val plannedNanos: Long,
+            public val effectiveNanos: Long,
+            public val by: WokenBy,
+        ) : RetryEvent()
+
+    /**
+     * The call is over; nothing follows.
+     *
+     * @property reason why it was not tried again; null if its answer was delivered
+     * @property counted attempts that counted towards `max_attempts`
+     * @property elapsedNanos since the driver was entered
+     */
+    @ConsistentCopyVisibility
+    public data class Finished
+        @InternalComebackApi
+        constructor(
+            override val callId: Long,
+            override val label: String?,
+            public val reason: StopReason?,
+            public val counted: Int,
+            public val elapsedNanos: Long,
+        ) : RetryEvent()
+
+    /**
+     * The native library cannot be used on this device. Requests go once, as without Comeback. Heard at most once.
+     *
+     * @property file the library that was looked for
+     * @property architecture of this device, as the JVM names it
+     * @property cause what loading it threw
+     */
+    public class Unavailable internal constructor(
+        public val file: String,
+        public val architecture: String,
+        public val cause: Throwable,
+    ) : RetryEvent() {
+        override val callId: Long get() = 0
+        override val label: String? get() = null
+
+        override fun toString(): String = "Unavailable(file=$file, architecture=$architecture, cause=$cause)"
+    }
+}

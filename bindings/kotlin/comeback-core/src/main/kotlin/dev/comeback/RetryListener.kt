@@ -1,0 +1,10 @@
+// Where an app hears what becomes of its calls.
+package dev.comeback
+
+/**
+ * Hears every [RetryEvent] of one [Comeback]. It is called on the thread that drives the call ([RetryEvent.Unavailable]: on any thread), so many
+ * threads may be in it at once, and the call waits for it: be quick. What it throws is contained.
+ */
+public fun interface RetryListener {
+    public fun onEvent(event: RetryEvent)
+}

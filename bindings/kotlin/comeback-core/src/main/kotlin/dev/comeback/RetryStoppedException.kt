@@ -1,0 +1,19 @@
+// Stands in for a last response that was already closed when the call stopped.
+package dev.comeback
+
+import java.io.IOException
+
+/**
+ * The call stopped, and its last response cannot be returned because it was closed before a wait that then was cut short.
+ *
+ * @property reason why the call stopped
+ * @property status of the last response
+ * @property headers of the last response, names and values in order
+ * @property report what was tried
+ */
+public class RetryStoppedException(
+    public val reason: StopReason,
+    public val status: Int,
+    public val headers: List<Pair<String, String>>,
+    public val report: RetryReport,
+) : IOException("no further attempt ($reason) after HTTP status $status")

@@ -1,0 +1,25 @@
+// Everyone who wants to hear of a change: thousands may come and go while it is told.
+package dev.comeback
+
+import java.util.concurrent.ConcurrentHashMap
+
+/** Subscribing and unsubscribing take constant time and no lock; [notifyEach] tells all that subscribed before it began. */
+internal class Subscribers {
+    private val all = ConcurrentHashMap<Subscription, () -> Unit>()
+
+    fun subscribe(onChange: () -> Unit): Subscription {
+        val subscription =
+            object : Subscription {
+                override fun close() {
+                    all.remove(this)
+                }
+            }
+        all[subscription] = onChange
+        return subscription
+    }
+
+    /** One that throws does not keep the others from hearing. */
+    fun notifyEach() {
+        for (onChange in all.values) contained { onChange() }
+    }
+}
