@@ -26,7 +26,7 @@ fn main() -> ExitCode {
             }
         }
     }
-    print!("{text}}}\n");
+    println!("{text}}}");
     ExitCode::SUCCESS
 }
 
