@@ -34,56 +34,46 @@ public class AttemptReport internal constructor(
 /**
  * What became of a call.
  *
- * @property reason why it was not tried again; null if its answer was delivered, or if it is not over
  * @property attempts those that failed, in order
  * @property abandoned attempts that were given up for fresh ones
- * @property counted attempts that counted towards `max_attempts`, the last one included; 0 if the call is not over
- * @property elapsedNanos how long the call took; 0 if it is not over
+ * @property finished how the call ended; null while it goes on
  */
 public class RetryReport private constructor(
-    public val reason: StopReason?,
     public val attempts: List<AttemptReport>,
     public val abandoned: Int,
-    public val counted: Int,
-    public val elapsedNanos: Long,
+    public val finished: RetryEvent.Finished?,
 ) {
-    override fun toString(): String =
-        "${reason ?: "done"}: $counted counted in ${elapsedNanos / 1_000_000} ms, failed ${attempts.joinToString(", ", "[", "]")}" +
-            if (abandoned > 0) ", abandoned $abandoned" else ""
+    /** Why the call was not tried again; null if its answer was delivered, or while it goes on. */
+    public val reason: StopReason? get() = finished?.reason
+
+    /** Attempts that counted towards `max_attempts`, the last one included; 0 while the call goes on. */
+    public val counted: Int get() = finished?.counted ?: 0
+
+    /** How long the call took, in nanoseconds; 0 while it goes on. */
+    public val elapsedNanos: Long get() = finished?.elapsedNanos ?: 0
+
+    override fun toString(): String {
+        val end = if (finished == null) "goes on" else "${reason ?: "done"} after ${elapsedNanos / 1_000_000} ms, $counted counted"
+        return "$end; failed $attempts" + if (abandoned > 0) ", abandoned $abandoned" else ""
+    }
 
     public companion object {
-        /** Folds the events of one call, in their order. */
+        /** Folds the events of one call, in their order. What cannot be, for instance anything after the end, is passed over. */
         @JvmStatic
         public fun of(events: List<RetryEvent>): RetryReport {
             val attempts = ArrayList<AttemptReport>()
             var abandoned = 0
-            var finished: RetryEvent.Finished? = null
             for (event in events) {
                 when (event) {
-                    is RetryEvent.AttemptFailed -> {
-                        attempts += AttemptReport(event)
-                    }
-
-                    is RetryEvent.WaitPlanned -> {
-                        attempts.last().waits += event
-                    }
-
-                    is RetryEvent.Resumed -> {
-                        attempts.last().resumed = event
-                    }
-
-                    is RetryEvent.AttemptAbandoned -> {
-                        abandoned++
-                    }
-
-                    is RetryEvent.Finished -> {
-                        finished = event
-                    }
-
-                    is RetryEvent.Unavailable -> {}
+                    is RetryEvent.AttemptFailed -> attempts += AttemptReport(event)
+                    is RetryEvent.WaitPlanned -> attempts.lastOrNull()?.apply { waits += event }
+                    is RetryEvent.Resumed -> attempts.lastOrNull()?.apply { resumed = event }
+                    is RetryEvent.AttemptAbandoned -> abandoned++
+                    is RetryEvent.Finished -> return RetryReport(attempts, abandoned, event)
+                    is RetryEvent.Unavailable -> Unit
                 }
             }
-            return RetryReport(finished?.reason, attempts, abandoned, finished?.counted ?: 0, finished?.elapsedNanos ?: 0)
+            return RetryReport(attempts, abandoned, null)
         }
     }
 }

@@ -1,0 +1,84 @@
+// Time for tests: nobody waits, the clock jumps.
+package dev.comeback.testing
+
+import dev.comeback.Comeback
+import dev.comeback.Time
+import dev.comeback.Wakeup
+import java.util.PriorityQueue
+
+/**
+ * A clock that stands still until someone waits; a wait then ends at once and the clock stands where it would have ended. What shall happen
+ * meanwhile is said by [at].
+ *
+ * ```
+ * val comeback = Comeback {
+ *     val time = instantWaits()
+ *     connectivity = ManualConnectivity(time)
+ * }
+ * ```
+ *
+ * May be used from any thread. With several threads waiting, each moves the one clock on.
+ */
+public class VirtualTime : Time {
+    private class Action(
+        val nanos: Long,
+        val order: Int,
+        val run: Runnable,
+    )
+
+    private val lock = Any()
+    private var now = 0L
+    private var wall: Long? = null
+    private var order = 0
+    private val actions = PriorityQueue(compareBy<Action> { it.nanos }.thenBy { it.order })
+
+    /** The wall clock at instant 0, in milliseconds since 1970; null, the default: there is none. It goes on with [nanos]. */
+    public var wallMillisAtZero: Long?
+        get() = synchronized(lock) { wall }
+        set(value) = synchronized(lock) { wall = value }
+
+    /** Starts at 0. */
+    override fun nanos(): Long = synchronized(lock) { now }
+
+    override fun wallMillis(): Long? = synchronized(lock) { wall?.plus(now / 1_000_000) }
+
+    /** Lets [action] happen when the clock passes [nanos], on the thread that moves it; an instant that is over means at the next move. */
+    public fun at(
+        nanos: Long,
+        action: Runnable,
+    ) {
+        synchronized(lock) { actions += Action(nanos, order++, action) }
+    }
+
+    /** Moves the clock on by [nanos]; what was to happen meanwhile happens. */
+    public fun advance(nanos: Long) {
+        require(nanos >= 0) { "time does not run backwards: $nanos" }
+        val until = nanos() + nanos
+        while (happenNext(until)) Unit
+        moveTo(until)
+    }
+
+    override fun await(
+        wakeup: Wakeup,
+        until: Long,
+    ): Boolean {
+        do {
+            // Not positive: it only looks, and heeds an interrupt.
+            if (wakeup.await(0)) return true
+        } while (happenNext(until))
+        moveTo(until)
+        return false
+    }
+
+    private fun happenNext(until: Long): Boolean {
+        val next = synchronized(lock) { actions.peek()?.takeIf { it.nanos <= until }?.also { actions.poll() } } ?: return false
+        moveTo(next.nanos)
+        next.run.run()
+        return true
+    }
+
+    private fun moveTo(nanos: Long) = synchronized(lock) { now = maxOf(now, nanos) }
+}
+
+/** Lets the [Comeback] that is being built live in a [VirtualTime], which is returned: its calls retry as ever and nobody waits. */
+public fun Comeback.Builder.instantWaits(): VirtualTime = VirtualTime().also { time = it }
