@@ -21,8 +21,9 @@ impl Tally {
     pub fn hear(&mut self, line: &str) {
         let words: Vec<&str> = line.split_whitespace().collect();
         match words.as_slice() {
-            ["Running", "unittests", path, ..] => self.area = format!("rust {path}"),
-            ["Running", path, ..] if path.ends_with(".rs") => self.area = format!("rust {path}"),
+            ["Running", .., binary] if binary.ends_with(')') => {
+                self.area = format!("rust {}", binary_name(binary));
+            }
             ["Doc-tests", name, ..] => self.area = format!("rust documentation of {name}"),
             ["test", "result:", ..] => self.add(Count {
                 passed: before(&words, "passed;"),
@@ -100,6 +101,12 @@ impl fmt::Display for Tally {
     }
 }
 
+/// `(target/debug/deps/vectors-0123)` → `vectors`
+fn binary_name(path: &str) -> &str {
+    let file = path.rsplit(['/', '\\', '(']).next().unwrap_or(path);
+    file.rsplit_once('-').map_or(file, |(name, _)| name)
+}
+
 fn before(words: &[&str], label: &str) -> u64 {
     let at = words.iter().position(|word| *word == label);
     at.and_then(|at| words.get(at.checked_sub(1)?)?.parse().ok())
@@ -141,11 +148,7 @@ mod tests {
             .collect();
         assert_eq!(
             areas,
-            [
-                "rust src/lib.rs",
-                "rust tests/vectors.rs",
-                "kotlin comeback-core"
-            ]
+            ["rust comeback", "rust vectors", "kotlin comeback-core"]
         );
     }
 }
