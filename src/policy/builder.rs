@@ -219,16 +219,30 @@ impl PolicyBuilder {
         Ok(policy)
     }
 
-    fn set<T>(
+    /// What was read for a setter, or why it could not be.
+    pub(super) fn take<T>(
         mut self,
+        read: Result<T, PolicyError>,
+        set: impl FnOnce(Self, T) -> Self,
+    ) -> Self {
+        match read {
+            Ok(value) => set(self, value),
+            Err(problem) => {
+                self.problem = self.problem.or(Some(problem));
+                self
+            }
+        }
+    }
+
+    fn set<T>(
+        self,
         checked: Result<T, PolicyError>,
         store: impl FnOnce(&mut RetryPolicy, T),
     ) -> Self {
-        match checked {
-            Ok(value) => store(&mut self.policy, value),
-            Err(problem) => self.problem = self.problem.or(Some(problem)),
-        }
-        self
+        self.take(checked, |mut builder, value| {
+            store(&mut builder.policy, value);
+            builder
+        })
     }
 }
 

@@ -61,7 +61,7 @@ impl RetryPolicy {
                 ignored.push(name);
                 Ok(())
             };
-            read(RetryPolicy::builder(), &document, pass_over)?.build()
+            read(RetryPolicy::builder(), &document, pass_over).build()
         });
         let (policy, problem) = match read {
             Ok(policy) => (policy, None),
@@ -75,6 +75,7 @@ impl RetryPolicy {
     }
 }
 
+/// What becomes of a name that no field has: an error where it is refused.
 type Unknown<'a> = &'a mut dyn FnMut(String, &Value) -> Result<(), PolicyError>;
 
 fn parse(json: &str) -> Result<Map<String, Value>, PolicyError> {
@@ -100,93 +101,129 @@ fn strict(
             "is not a field of a policy; see the table of RetryPolicy for their names",
         ))
     };
-    read(builder, document, refuse)?.build()
+    read(builder, document, refuse).build()
 }
 
+/// Reads on after an invalid value, so that every unknown name is met; the builder remembers the first.
 fn read(
     mut builder: PolicyBuilder,
     document: &Map<String, Value>,
     unknown: Unknown<'_>,
-) -> Result<PolicyBuilder, PolicyError> {
+) -> PolicyBuilder {
     for (name, value) in document {
         let field = name.as_str();
+        let timeout = || optional(field, value, milliseconds);
         builder = match field {
-            "max_attempts" => builder.max_attempts(small(field, value, 1, 100)?),
-            "max_elapsed" => builder.max_elapsed(milliseconds(field, value)?),
-            "cut_at_deadline" => builder.cut_at_deadline(boolean(field, value)?),
-            "attempt_timeout" => builder.attempt_timeout(optional(field, value, milliseconds)?),
-            "connect_timeout" => builder.connect_timeout(optional(field, value, milliseconds)?),
-            "base" => builder.base(milliseconds(field, value)?),
-            "factor" => builder.factor(number(field, value)?),
-            "cap" => builder.cap(milliseconds(field, value)?),
-            "overload" => match optional(field, value, object)? {
-                Some(window) => read_overload(builder, window, unknown)?,
-                None => builder.no_overload(),
-            },
-            "jitter" => builder.jitter(one_of(field, value, "full, equal, decorrelated, none")?),
-            "retry_statuses" => builder.retry_statuses(statuses(field, value)?),
-            "repeat" => builder.repeat(one_of(field, value, "auto, always, never")?),
-            "key" => read_key(builder, object(field, value)?, unknown)?,
-            "client_resends" => builder.client_resends(one_of(field, value, "keep, off")?),
-            "should_retry_header" => {
-                builder.should_retry_header(optional(field, value, text)?.as_deref())
+            "max_attempts" => {
+                builder.take(small(field, value, 1, 100), PolicyBuilder::max_attempts)
             }
-            "wake" => builder.wake(one_of(field, value, "any, transport, none")?),
-            "wake_spread" => builder.wake_spread(milliseconds(field, value)?),
-            "offline" => builder.offline(one_of(field, value, "auto, park, fail_fast")?),
-            "offline_probe" => builder.offline_probe(optional(field, value, milliseconds)?),
-            _ => {
-                unknown(name.clone(), value)?;
-                builder
+            "max_elapsed" => builder.take(milliseconds(field, value), PolicyBuilder::max_elapsed),
+            "cut_at_deadline" => {
+                builder.take(boolean(field, value), PolicyBuilder::cut_at_deadline)
             }
+            "attempt_timeout" => builder.take(timeout(), PolicyBuilder::attempt_timeout),
+            "connect_timeout" => builder.take(timeout(), PolicyBuilder::connect_timeout),
+            "base" => builder.take(milliseconds(field, value), PolicyBuilder::base),
+            "factor" => builder.take(number(field, value), PolicyBuilder::factor),
+            "cap" => builder.take(milliseconds(field, value), PolicyBuilder::cap),
+            "overload" => {
+                builder.take(
+                    optional(field, value, object),
+                    |builder, window| match window {
+                        Some(window) => read_overload(builder, window, unknown),
+                        None => builder.no_overload(),
+                    },
+                )
+            }
+            "jitter" => builder.take(
+                one_of(field, value, "full, equal, decorrelated, none"),
+                PolicyBuilder::jitter,
+            ),
+            "retry_statuses" => builder.take(statuses(field, value), PolicyBuilder::retry_statuses),
+            "repeat" => builder.take(
+                one_of(field, value, "auto, always, never"),
+                PolicyBuilder::repeat,
+            ),
+            "key" => builder.take(object(field, value), |builder, key| {
+                read_key(builder, key, unknown)
+            }),
+            "client_resends" => builder.take(
+                one_of(field, value, "keep, off"),
+                PolicyBuilder::client_resends,
+            ),
+            "should_retry_header" => builder
+                .take(optional(field, value, text), |builder, header| {
+                    builder.should_retry_header(header.as_deref())
+                }),
+            "wake" => builder.take(
+                one_of(field, value, "any, transport, none"),
+                PolicyBuilder::wake,
+            ),
+            "wake_spread" => builder.take(milliseconds(field, value), PolicyBuilder::wake_spread),
+            "offline" => builder.take(
+                one_of(field, value, "auto, park, fail_fast"),
+                PolicyBuilder::offline,
+            ),
+            "offline_probe" => builder.take(timeout(), PolicyBuilder::offline_probe),
+            _ => builder.take(unknown(name.clone(), value), |builder, ()| builder),
         };
     }
-    Ok(builder)
+    builder
 }
 
 fn read_overload(
-    builder: PolicyBuilder,
+    mut builder: PolicyBuilder,
     window: &Map<String, Value>,
     unknown: Unknown<'_>,
-) -> Result<PolicyBuilder, PolicyError> {
-    let (mut base, mut factor, mut cap) = (None, None, None);
-    for (name, value) in window {
-        let field = format!("overload.{name}");
-        match name.as_str() {
-            "base" => base = Some(milliseconds(&field, value)?),
-            "factor" => factor = Some(number(&field, value)?),
-            "cap" => cap = Some(milliseconds(&field, value)?),
-            _ => unknown(field, value)?,
-        }
-    }
-    match (base, factor, cap) {
-        (Some(base), Some(factor), Some(cap)) => Ok(builder.overload(base, factor, cap)),
-        _ => Err(PolicyError::new(
+) -> PolicyBuilder {
+    let missing = || {
+        PolicyError::new(
             "overload",
             Value::Object(window.clone()),
             "must have base, factor and cap",
-        )),
+        )
+    };
+    for (name, value) in window {
+        if !["base", "factor", "cap"].contains(&name.as_str()) {
+            builder = builder.take(unknown(format!("overload.{name}"), value), |builder, ()| {
+                builder
+            });
+        }
     }
+    let part = |name: &str| window.get(name).ok_or_else(missing);
+    let read = || {
+        let (base, factor, cap) = (part("base")?, part("factor")?, part("cap")?);
+        Ok((
+            milliseconds("overload.base", base)?,
+            number("overload.factor", factor)?,
+            milliseconds("overload.cap", cap)?,
+        ))
+    };
+    builder.take(read(), |builder, (base, factor, cap)| {
+        builder.overload(base, factor, cap)
+    })
 }
 
 fn read_key(
     mut builder: PolicyBuilder,
     key: &Map<String, Value>,
     unknown: Unknown<'_>,
-) -> Result<PolicyBuilder, PolicyError> {
+) -> PolicyBuilder {
     for (name, value) in key {
         let field = format!("key.{name}");
         builder = match name.as_str() {
-            "header" => builder.key_header(&text(&field, value)?),
-            "form" => builder.key_form(one_of(&field, value, "bare, quoted")?),
-            "make" => builder.make_key(boolean(&field, value)?),
-            _ => {
-                unknown(field, value)?;
-                builder
-            }
+            "header" => builder.take(text(&field, value), |builder, header| {
+                builder.key_header(&header)
+            }),
+            "form" => builder.take(
+                one_of(&field, value, "bare, quoted"),
+                PolicyBuilder::key_form,
+            ),
+            "make" => builder.take(boolean(&field, value), PolicyBuilder::make_key),
+            _ => builder.take(unknown(field, value), |builder, ()| builder),
         };
     }
-    Ok(builder)
+    builder
 }
 
 fn wrong<T>(field: &str, value: &Value, rule: &str) -> Result<T, PolicyError> {

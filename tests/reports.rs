@@ -1,0 +1,82 @@
+//! A call's events folded into its report, against `vectors/reports.json`.
+
+mod support;
+
+use comeback::{Event, Report};
+use serde_json::{Value, json};
+use support::*;
+
+/// A report in the words of the vectors. Waits and resumes are told like the events they came from, without their name.
+fn report_json(report: &Report) -> Value {
+    let unnamed = |event: Event| {
+        let mut fields = object(&event_json(&event)).clone();
+        fields.remove("event");
+        Value::Object(fields)
+    };
+    let attempts: Vec<Value> = report
+        .attempts
+        .iter()
+        .map(|attempt| {
+            let waits = attempt.waits.iter().map(|wait| {
+                unnamed(Event::WaitPlanned {
+                    planned: wait.planned,
+                    window: wait.window,
+                    floor: wait.floor,
+                    why: wait.why,
+                })
+            });
+            let resumed = attempt.resumed.map(|resumed| {
+                unnamed(Event::Resumed {
+                    planned: resumed.planned,
+                    effective: resumed.effective,
+                    by: resumed.by,
+                })
+            });
+            json!({
+                "class": name(attempt.class),
+                "what": what_text(attempt.what),
+                "counted": attempt.counted,
+                "waits": waits.collect::<Vec<_>>(),
+                "resumed": resumed,
+            })
+        })
+        .collect();
+    let end = report.end.map(|end| {
+        unnamed(Event::Final {
+            reason: end.reason,
+            counted: end.counted,
+            elapsed: end.elapsed,
+        })
+    });
+    json!({"attempts": attempts, "abandoned": report.abandoned, "final": end})
+}
+
+fn folded(events: &Value) -> Report {
+    let mut report = Report::default();
+    for told in events.as_array().expect("events") {
+        report.hear(&event(told));
+    }
+    report
+}
+
+#[test]
+fn a_report_is_the_fold_of_a_calls_events() {
+    each("reports.json", "cases", |case| {
+        same(&case["report"], &report_json(&folded(&case["events"])))
+    });
+}
+
+#[test]
+fn nothing_is_heard_after_the_final_event() {
+    each("reports.json", "cases", |case| {
+        let mut report = folded(&case["events"]);
+        if report.end.is_none() {
+            return Ok(());
+        }
+        let before = report.clone();
+        for late in case["events"].as_array().expect("events") {
+            report.hear(&event(late));
+        }
+        same(before, report)
+    });
+}

@@ -1,0 +1,282 @@
+//! Replays one call, step by step, against what a scenario or a vector expects. The format is in `tests/vectors/README.md`.
+
+use comeback::*;
+use serde_json::{Value, json};
+
+use super::*;
+
+/// Plays every step and checks every draw; the first difference, with its step.
+pub(crate) fn replay(scenario: &Value) -> Result<(), String> {
+    let mut player = Player::new(scenario);
+    let steps = scenario["steps"].as_array().expect("steps");
+    assert!(!steps.is_empty(), "{}: no step", scenario["name"]);
+    for (number, step) in steps.iter().enumerate() {
+        let got = player.play(step);
+        if got != step["expect"] {
+            return Err(format!(
+                "step {number}: {}\n  expected {}\n  got      {got}",
+                input(step),
+                step["expect"]
+            ));
+        }
+    }
+    player.draws.rest(&player.policy)
+}
+
+fn input(step: &Value) -> Value {
+    let mut input = object(step).clone();
+    input.remove("expect");
+    Value::Object(input)
+}
+
+/// Where the call is.
+enum Place {
+    InFlight(Call),
+    Waiting(Waiting),
+    Over,
+}
+
+struct Player {
+    policy: RetryPolicy,
+    request: RequestFacts,
+    hub: Hub,
+    place: Place,
+    noted: Snapshot,
+    limit: Limit,
+    draws: Draws,
+}
+
+impl Player {
+    fn new(scenario: &Value) -> Player {
+        let policy = policy(scenario);
+        let request = request(&scenario["request"]);
+        let seed = seed(&scenario["seed"]);
+        let began = instant(&scenario["began"]);
+        let client_end = scenario["client_end"].as_i64().map(Instant::from_nanos);
+        let call = Call::begin(request, seed, began, client_end);
+        Player {
+            limit: first_limit(&policy, &call),
+            draws: Draws::new(seed, &scenario["draws"]),
+            policy,
+            request,
+            hub: Hub::new(),
+            place: Place::InFlight(call),
+            noted: Snapshot::UNKNOWN,
+        }
+    }
+
+    fn play(&mut self, step: &Value) -> Value {
+        if step["do"] == "hub" {
+            return play_hub(&mut self.hub, step);
+        }
+        let signals = Signals {
+            now: instant(&step["now"]),
+            network: snapshot(&step["network"]),
+            wall_ms: step["wall_ms"].as_i64(),
+        };
+        assert_eq!(
+            signals.network,
+            self.hub.snapshot(),
+            "the step's network is the hub's"
+        );
+        let place = std::mem::replace(&mut self.place, Place::Over);
+        match (step["do"].as_str().expect("what to do"), place) {
+            ("note", place @ Place::InFlight(_)) => {
+                self.place = place;
+                self.noted = signals.network;
+                json!({"limit": limit_json(&self.limit)})
+            }
+            ("outcome", Place::InFlight(call)) => with_outcome(&step["outcome"], |outcome| {
+                let class = classify(&self.policy, &self.request, outcome);
+                let answer = decide(&self.policy, call, &self.noted, outcome, &signals);
+                self.draws.decided(&self.policy, outcome, &answer);
+                let decision = match answer.decision {
+                    Decision::Deliver => json!({"kind": "deliver"}),
+                    Decision::Stop(reason) => stop_json(reason),
+                    Decision::Sleep(sleep) => self.sleep(sleep),
+                };
+                json!({"class": name(class), "decision": decision, "events": events_json(answer.events)})
+            }),
+            ("resume", Place::Waiting(waiting)) => {
+                let answer = resume(&self.policy, waiting, &signals);
+                let decision = match answer.decision {
+                    Resumed::Stop(reason) => stop_json(reason),
+                    Resumed::Sleep(sleep) => self.sleep(sleep),
+                    Resumed::Go(go) => {
+                        self.place = Place::InFlight(go.call);
+                        self.limit = go.limit;
+                        json!({"kind": "go", "by": name(go.by), "limit": limit_json(&go.limit)})
+                    }
+                };
+                json!({"decision": decision, "events": events_json(answer.events)})
+            }
+            ("interrupt", Place::InFlight(call)) => {
+                let flag = |name: &str| step[name].as_bool().expect("a flag");
+                let (sent_nothing, untouched) = (flag("sent_nothing"), flag("body_untouched"));
+                let answer = interrupt(
+                    &self.policy,
+                    call,
+                    &self.noted,
+                    &signals,
+                    sent_nothing,
+                    untouched,
+                );
+                let decision = match answer.decision {
+                    Interruption::Keep { call, ask_at } => {
+                        self.place = Place::InFlight(call);
+                        json!({"kind": "keep", "ask_at": ask_at.map(Instant::as_nanos)})
+                    }
+                    Interruption::Restart { call, limit } => {
+                        self.place = Place::InFlight(call);
+                        self.limit = limit;
+                        json!({"kind": "restart", "limit": limit_json(&limit)})
+                    }
+                };
+                json!({"decision": decision, "events": events_json(answer.events)})
+            }
+            (other, _) => panic!("`{other}` does not fit here"),
+        }
+    }
+
+    fn sleep(&mut self, sleep: Sleep) -> Value {
+        let told =
+            json!({"kind": "sleep", "ask_at": sleep.ask_at.as_nanos(), "why": name(sleep.why)});
+        self.place = Place::Waiting(sleep.waiting);
+        told
+    }
+}
+
+fn stop_json(reason: Reason) -> Value {
+    match reason_name(Some(reason)) {
+        (why, None) => json!({"kind": "stop", "why": why}),
+        (why, Some(ms)) => json!({"kind": "stop", "why": why, "ms": ms}),
+    }
+}
+
+/// One event of the platform; `edge` says whether the epoch grew.
+pub(crate) fn play_hub(hub: &mut Hub, step: &Value) -> Value {
+    let now = instant(&step["now"]);
+    let before = hub.snapshot();
+    let handle = || number(&step["handle"]);
+    let flag = |name: &str| step[name].as_bool().expect("a flag");
+    let after = match step["event"].as_str().expect("an event") {
+        "none_at_start" => hub.none_at_start(now),
+        "available" => hub.available(
+            now,
+            Network {
+                handle: handle(),
+                blocked: flag("blocked"),
+                suspended: flag("suspended"),
+                validated: flag("validated"),
+            },
+        ),
+        "capabilities" => hub.capabilities(now, handle(), flag("suspended"), flag("validated")),
+        "blocked" => hub.blocked(now, handle(), flag("blocked")),
+        "lost" => hub.lost(now, handle()),
+        "failed" => hub.failed(now),
+        "restored" => hub.restored(now),
+        other => panic!("no hub event {other}"),
+    };
+    assert_eq!(after, hub.snapshot(), "what an event answers is what is");
+    json!({"edge": after.epoch != before.epoch, "network": snapshot_json(&after)})
+}
+
+/// The draws a scenario lists, checked one by one: word, bounds and value.
+struct Draws {
+    seed: u64,
+    listed: Vec<Value>,
+    failures: u32,
+    n: u32,
+    previous: Option<Duration>,
+    differences: Vec<String>,
+}
+
+impl Draws {
+    fn new(seed: u64, listed: &Value) -> Draws {
+        Draws {
+            seed,
+            listed: listed.as_array().expect("draws").clone(),
+            failures: 0,
+            n: 0,
+            previous: None,
+            differences: Vec::new(),
+        }
+    }
+
+    /// Follows a failure's draw from the public functions alone, and takes its entry off the list.
+    fn decided(&mut self, policy: &RetryPolicy, outcome: &Outcome<'_>, answer: &Step<Decision>) {
+        let mut counted = false;
+        let mut told = None;
+        for event in answer.events.iter() {
+            match event {
+                Event::AttemptFailed { counted: yes, .. } => counted = *yes,
+                Event::WaitPlanned { window, .. } => told = Some(*window),
+                _ => {}
+            }
+        }
+        let entry = self.take("wait", self.failures);
+        if told.is_none() && entry.is_none() {
+            return; // stopped before any draw
+        }
+        let window = match policy.overload() {
+            Some(overload) if matches!(outcome.what, What::Status(429 | 503)) => overload,
+            _ => policy.window(),
+        };
+        let bounds = bounds(policy.jitter(), &window, self.n, self.previous);
+        let word = word(self.seed, self.failures, Purpose::Wait);
+        let value = uniform(word, nanos(bounds.low), nanos(bounds.high));
+        let got = (bounds.low != bounds.high).then(|| {
+            json!({"purpose": "wait", "failure": self.failures, "low": nanos(bounds.low), "high": nanos(bounds.high),
+                   "word": format!("{word:016x}"), "value": value})
+        });
+        if got != entry {
+            self.differ(entry, got);
+        }
+        if told.is_some_and(|told| told != bounds.window) {
+            self.differences
+                .push(format!("the event's window is {told:?}, not {bounds:?}"));
+        }
+        self.previous = Some(Duration::from_nanos(value.try_into().expect("a length")));
+        self.failures += 1;
+        self.n += u32::from(counted);
+    }
+
+    fn take(&mut self, purpose: &str, failure: u32) -> Option<Value> {
+        let place = self
+            .listed
+            .iter()
+            .position(|draw| draw["purpose"] == purpose && draw["failure"] == failure)?;
+        Some(self.listed.remove(place))
+    }
+
+    fn differ(&mut self, expected: Option<Value>, got: Option<Value>) {
+        self.differences.push(format!(
+            "draw\n  expected {}\n  got      {}",
+            expected.unwrap_or_default(),
+            got.unwrap_or_default()
+        ));
+    }
+
+    /// What is left are spreads of failures there were.
+    fn rest(&mut self, policy: &RetryPolicy) -> Result<(), String> {
+        for failure in 0..self.failures {
+            let Some(entry) = self.take("spread", failure) else {
+                continue;
+            };
+            let word = word(self.seed, failure, Purpose::Spread);
+            let high = nanos(policy.wake_spread());
+            let got = json!({"purpose": "spread", "failure": failure, "low": 0, "high": high,
+                             "word": format!("{word:016x}"), "value": uniform(word, 0, high)});
+            if got != entry {
+                self.differ(Some(entry), Some(got));
+            }
+        }
+        for left in std::mem::take(&mut self.listed) {
+            self.differ(Some(left), None);
+        }
+        match self.differences.first() {
+            None => Ok(()),
+            Some(first) => Err(first.clone()),
+        }
+    }
+}
