@@ -8,7 +8,7 @@ use support::*;
 
 /// A policy as it is written, its factors as plain numbers: 2 and 2.0 are one.
 fn written(policy: &RetryPolicy) -> Value {
-    plain(serde_json::to_value(policy).expect("a policy is an object"))
+    plain(name(policy))
 }
 
 fn plain(mut policy: Value) -> Value {

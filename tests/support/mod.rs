@@ -1,6 +1,7 @@
 //! Reads the vectors of `tests/vectors` and turns their words into the crate's types. The format is in the folder's README.
 
 #![allow(dead_code)] // each test file uses its part
+#![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used)] // a test says no by panicking
 
 pub(crate) mod replay;
 
@@ -142,12 +143,7 @@ pub(crate) fn seed(value: &Value) -> u64 {
 }
 
 pub(crate) fn durations(value: &Value) -> Vec<i64> {
-    value
-        .as_array()
-        .expect("a list")
-        .iter()
-        .map(number)
-        .collect()
+    list(value).iter().map(number).collect()
 }
 
 pub(crate) fn hex(value: &Value) -> u64 {
@@ -286,4 +282,8 @@ pub(crate) fn limit_json(limit: &Limit) -> Value {
 
 pub(crate) fn object(value: &Value) -> &Map<String, Value> {
     value.as_object().expect("an object")
+}
+
+pub(crate) fn list(value: &Value) -> &[Value] {
+    value.as_array().expect("a list")
 }

@@ -8,7 +8,7 @@ use super::*;
 /// Plays every step and checks every draw; the first difference, with its step.
 pub(crate) fn replay(scenario: &Value) -> Result<(), String> {
     let mut player = Player::new(scenario);
-    let steps = scenario["steps"].as_array().expect("steps");
+    let steps = list(&scenario["steps"]);
     assert!(!steps.is_empty(), "{}: no step", scenario["name"]);
     for (number, step) in steps.iter().enumerate() {
         let got = player.play(step);
@@ -195,7 +195,7 @@ impl Draws {
     fn new(seed: u64, listed: &Value) -> Draws {
         Draws {
             seed,
-            listed: listed.as_array().expect("draws").clone(),
+            listed: list(listed).to_vec(),
             failures: 0,
             n: 0,
             previous: None,
