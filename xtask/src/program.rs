@@ -5,7 +5,7 @@ use anyhow::{Context, Result};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
 /// Runs a module's main class with these arguments; its exit code is ours.
@@ -13,8 +13,17 @@ pub fn run(module: &str, arguments: Vec<OsString>) -> Result<ExitCode> {
     let target = project::kotlin().join(module).join("target");
     let jar = target.join(format!("{module}.jar"));
     let stamp = target.join("built");
-    if !jar.exists() || !fresh::is_fresh(&stamp, &inputs()) {
-        build(module)?;
+    let stands = || jar.exists() && fresh::is_fresh(&stamp, &kotlin_inputs());
+    if !stands() || !fresh::is_fresh(&stamp, &rust_inputs()) {
+        let maven = java::maven()?;
+        eprintln!(
+            "Building {module}. The first time, compilers and libraries are fetched: a few minutes. Later runs start at once."
+        );
+        bindings::run()?;
+        // What changed in Rust may have left the library as it was.
+        if !stands() {
+            package(module, maven)?;
+        }
         File::create(&stamp).with_context(|| format!("{} cannot be written", stamp.display()))?;
     }
     let mut java = java::java();
@@ -34,12 +43,7 @@ pub fn run(module: &str, arguments: Vec<OsString>) -> Result<ExitCode> {
     ))
 }
 
-fn build(module: &str) -> Result<()> {
-    let mut maven = java::maven()?;
-    eprintln!(
-        "Building {module}. The first time, compilers and libraries are fetched: a few minutes. Later runs start at once."
-    );
-    bindings::run()?;
+fn package(module: &str, mut maven: Command) -> Result<()> {
     maven.args([
         "package",
         "--projects",
@@ -97,28 +101,26 @@ fn building(line: &str) -> Option<&str> {
         .filter(|name| *name != "jar:")
 }
 
-/// All that a program of the reactor is made from.
-fn inputs() -> Vec<PathBuf> {
-    let root = project::root();
-    let mut inputs: Vec<PathBuf> = [
+/// What the library and the generated code are made from.
+fn rust_inputs() -> Vec<PathBuf> {
+    [
         "Cargo.toml",
         "Cargo.lock",
         "uniffi.toml",
         "src",
         "bindings/bindgen",
-        "bindings/kotlin/pom.xml",
     ]
     .iter()
-    .map(|name| root.join(name))
-    .collect();
-    let modules = project::kotlin().read_dir().into_iter().flatten().flatten();
-    for module in modules
-        .map(|entry| entry.path())
-        .filter(|path| path.join("pom.xml").is_file())
-    {
-        inputs.extend(
-            ["pom.xml", "src/main", "generated"].map(|name: &str| module.join(Path::new(name))),
-        );
+    .map(|name| project::root().join(name))
+    .collect()
+}
+
+/// What Maven makes programs from, the generated code among it.
+fn kotlin_inputs() -> Vec<PathBuf> {
+    let reactor = project::kotlin();
+    let mut inputs = vec![reactor.join("pom.xml")];
+    for module in reactor.read_dir().into_iter().flatten().flatten() {
+        inputs.extend(["pom.xml", "src/main", "generated"].map(|name| module.path().join(name)));
     }
     inputs
 }
