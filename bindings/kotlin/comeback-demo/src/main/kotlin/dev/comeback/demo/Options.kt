@@ -1,0 +1,156 @@
+package dev.comeback.demo
+
+import java.nio.file.Files
+import java.nio.file.InvalidPathException
+import java.nio.file.Path
+
+/** What was asked for on the command line. */
+internal data class Options(
+    val seed: Long = 1,
+    val trace: Path? = null,
+    /** First second of the trace to show; null: drawn by the seed. */
+    val from: Int? = null,
+    /** Length of the ride; null: the usual one, which differs for a trace. */
+    val seconds: Int? = null,
+    val taps: Int = 24,
+    val rides: Int = 1,
+    val lossLateMillis: Int = 5000,
+    val returnLateMillis: Int = 500,
+    val json: Boolean = false,
+    val svg: Path? = null,
+    val help: Boolean = false,
+) {
+    companion object {
+        const val GENERATED_SECONDS = 30
+        const val TRACE_SECONDS = 60
+        private const val MAX_THREADS = 4000
+
+        val HELP =
+            """
+            |A subway ride on loopback: the same taps on "order" go through two real OkHttp clients at the same time, the usual
+            |hand-written retry interceptor and Comeback. Each has a link of its own that dies and returns as the ride says.
+            |
+            |Usage: cargo xtask demo [options]
+            |
+            |  --seed N            another ride, other taps (default 1)
+            |  --taps N            taps per ride, half of them while the link is dead (default 24)
+            |  --rides N           N rides at the same time, seeds --seed and following: a row for each, then the worst for Comeback
+            |                      (${RideRun.WORST_MEANS})
+            |  --trace FILE        ride a recorded trace: lines "number,unit" of goodput per second, unit Mbits/sec, Kbits/sec or
+            |                      bits/sec; a second of at most 0.1 Mbit/s is dead
+            |  --from SECOND       where in the trace to begin, its first second being 0 (default: drawn by the seed, among windows that
+            |                      are dead and alive for a tenth of their time each or more)
+            |  --seconds N         length of the ride (default $GENERATED_SECONDS, with --trace $TRACE_SECONDS)
+            |  --loss-late-ms N    how late Comeback hears of a loss (default 5000); a return before that cancels the news
+            |  --return-late-ms N  how late it hears of the return (default 500)
+            |  --json              print the figures as the last line on stdout: sends are the requests the server received, lag runs
+            |                      from the link's return (or the tap, if the link was alive) to success, given-up taps left out;
+            |                      with --rides the worst ride's
+            |  --svg FILE          draw the timelines of the ride as a picture
+            |  --help              this text
+            |
+            |Progress goes to stderr, results to stdout. Colours only on a terminal and without NO_COLOR; width from COLUMNS.
+            """.trimMargin()
+
+        fun parse(arguments: List<String>): Options {
+            val rest = ArrayDeque(arguments)
+            var options = Options()
+            while (rest.isNotEmpty()) {
+                val argument = rest.removeFirst()
+                val name = argument.substringBefore('=')
+                val inline = if ('=' in argument) argument.substringAfter('=') else null
+
+                fun value(): String =
+                    inline ?: rest.removeFirstOrNull() ?: throw OptionProblem("$name needs a value; --help lists the options.")
+
+                fun number(range: IntRange): Int {
+                    val text = value()
+                    return text.toIntOrNull()?.takeIf { it in range }
+                        ?: throw OptionProblem("$name takes a whole number from ${range.first} to ${range.last}, not \"$text\".")
+                }
+
+                fun path(): Path {
+                    val text = value()
+                    return try {
+                        Path.of(text)
+                    } catch (_: InvalidPathException) {
+                        throw OptionProblem("$name takes the name of a file, not \"$text\".")
+                    }
+                }
+
+                fun flag() {
+                    if (inline != null) throw OptionProblem("$name takes no value.")
+                }
+
+                options =
+                    when (name) {
+                        "--seed" -> {
+                            val text = value()
+                            options.copy(seed = text.toLongOrNull() ?: throw OptionProblem("--seed takes a whole number, not \"$text\"."))
+                        }
+
+                        "--trace" -> {
+                            options.copy(trace = path())
+                        }
+
+                        "--from" -> {
+                            options.copy(from = number(0..Int.MAX_VALUE))
+                        }
+
+                        "--seconds" -> {
+                            options.copy(seconds = number(12..3600))
+                        }
+
+                        "--taps" -> {
+                            options.copy(taps = number(1..500))
+                        }
+
+                        "--rides" -> {
+                            options.copy(rides = number(1..50))
+                        }
+
+                        "--loss-late-ms" -> {
+                            options.copy(lossLateMillis = number(0..60_000))
+                        }
+
+                        "--return-late-ms" -> {
+                            options.copy(returnLateMillis = number(0..60_000))
+                        }
+
+                        "--svg" -> {
+                            options.copy(svg = path())
+                        }
+
+                        "--json" -> {
+                            options.copy(json = true).also { flag() }
+                        }
+
+                        "--help", "-h" -> {
+                            options.copy(help = true).also { flag() }
+                        }
+
+                        else -> {
+                            throw OptionProblem("There is no option \"$argument\"; --help lists the options.")
+                        }
+                    }
+            }
+            return options.checked()
+        }
+
+        private fun Options.checked(): Options {
+            if (from != null && trace == null) throw OptionProblem("--from says where in a trace to begin, so it needs --trace FILE.")
+            if (taps * rides * 2 > MAX_THREADS) {
+                throw OptionProblem("--taps $taps in --rides $rides are ${taps * rides * 2} threads; at most $MAX_THREADS.")
+            }
+            val folder = svg?.toAbsolutePath()?.parent
+            if (folder != null && !Files.isDirectory(folder)) throw OptionProblem("--svg: there is no folder $folder.")
+            if (svg != null && Files.isDirectory(svg)) throw OptionProblem("--svg takes the name of a file, but $svg is a folder.")
+            return this
+        }
+    }
+}
+
+/** A command line that cannot be obeyed; the message is one sentence for the user. */
+internal class OptionProblem(
+    message: String,
+) : Exception(message)

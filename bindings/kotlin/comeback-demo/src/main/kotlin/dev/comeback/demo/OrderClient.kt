@@ -1,0 +1,68 @@
+package dev.comeback.demo
+
+import okhttp3.MediaType.Companion.toMediaType
+import okhttp3.OkHttpClient
+import okhttp3.Request
+import okhttp3.RequestBody.Companion.toRequestBody
+import java.io.IOException
+import java.util.concurrent.TimeUnit
+
+/** A client of the shop: an OkHttp client with one retry layer or the other. */
+internal class OrderClient(
+    val name: String,
+    val setUp: String,
+    private val http: OkHttpClient,
+    /** What this client's retry layer wants on a request. */
+    private val prepared: Request.Builder.(TapRecord) -> Request.Builder = { this },
+    private val closed: () -> Unit = {},
+) : AutoCloseable {
+    /** Places one order and waits for what comes of it. */
+    fun order(
+        port: Int,
+        record: TapRecord,
+    ) {
+        val request =
+            Request
+                .Builder()
+                .url("http://127.0.0.1:$port/orders")
+                .post("""{"tap":${record.tap.id}}""".toRequestBody(JSON))
+                .tag(TapRecord::class.java, record)
+                .prepared(record)
+                .build()
+        val succeeded =
+            try {
+                http.newCall(request).execute().use { response ->
+                    response.body.string()
+                    response.isSuccessful
+                }
+            } catch (_: IOException) {
+                false
+            }
+        record.ended(succeeded)
+    }
+
+    override fun close() {
+        closed()
+        http.dispatcher.executorService.shutdown()
+        http.connectionPool.evictAll()
+    }
+
+    companion object {
+        private val JSON = "application/json".toMediaType()
+
+        /** What both clients are built on. The timeouts are OkHttp's usual ones, written out. */
+        fun common(): OkHttpClient.Builder =
+            OkHttpClient
+                .Builder()
+                .connectTimeout(10, TimeUnit.SECONDS)
+                .readTimeout(10, TimeUnit.SECONDS)
+                .writeTimeout(10, TimeUnit.SECONDS)
+
+        fun handWritten(): OrderClient =
+            OrderClient(
+                HAND_WRITTEN,
+                "interceptor with Thread.sleep: 4 sends, full jitter 1 s to 8 s; no idempotency key, does not hear of the network",
+                common().addInterceptor(HandWrittenInterceptor()).addInterceptor(AttemptRecorder).build(),
+            )
+    }
+}
