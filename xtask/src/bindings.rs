@@ -6,8 +6,13 @@
 use crate::{process, project};
 use anyhow::{Context, Result, bail};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+
+/// What the stripped library may weigh in an app. On x86-64 Linux, where it is checked, it
+/// is near 620 KB now; a jump means that optimisation was lost on the way, or that something large
+/// came in.
+const LARGEST: u64 = 720 * 1024;
 
 pub fn run() -> Result<()> {
     let library = library()?;
@@ -39,7 +44,6 @@ pub fn run() -> Result<()> {
     strip(&library, &stripped)?;
     let native = fs::read(&stripped).context("the stripped library cannot be read")?;
 
-    let name = file_name()?;
     put(
         &generated.join("kotlin/dev/comeback/ffi/comeback.kt"),
         &binding,
@@ -48,14 +52,36 @@ pub fn run() -> Result<()> {
         &generated.join("kotlin/dev/comeback/ffi/CompiledPresets.kt"),
         presets.as_bytes(),
     )?;
-    put(
-        &generated.join("resources").join(jna_folder()?).join(name),
-        &native,
-    )
+    put(&library_in_jar()?, &native)
+}
+
+/// Whether the library is still small enough for an app.
+pub fn is_small() -> Result<()> {
+    let path = library_in_jar()?;
+    let size = fs::metadata(&path)
+        .with_context(|| format!("{} is missing", path.display()))?
+        .len();
+    let checked = cfg!(all(target_os = "linux", target_arch = "x86_64"));
+    if checked && size > LARGEST {
+        bail!(
+            "{} has {} KB, more than {} KB",
+            path.display(),
+            size / 1024,
+            LARGEST / 1024
+        );
+    }
+    Ok(())
+}
+
+fn library_in_jar() -> Result<PathBuf> {
+    Ok(project::generated()
+        .join("resources")
+        .join(jna_folder()?)
+        .join(file_name()?))
 }
 
 /// Builds the native library. Not a crate type of the manifest: that would cost the link-time optimisation.
-fn library() -> Result<std::path::PathBuf> {
+fn library() -> Result<PathBuf> {
     let mut build = process::cargo("rustc");
     build.args([
         "--package",
@@ -72,7 +98,7 @@ fn library() -> Result<std::path::PathBuf> {
 }
 
 /// Builds the generators; in the dev profile, they run for a moment only.
-fn tools() -> Result<std::path::PathBuf> {
+fn tools() -> Result<PathBuf> {
     process::run(process::cargo("build").args(["--package", "comeback-bindgen", "--bins"]))?;
     Ok(project::target().join("debug"))
 }

@@ -70,6 +70,7 @@ fn rust_part(tally: &mut Tally) -> Result<()> {
 fn kotlin_part(mut maven: Command, tally: &mut Tally) -> Result<()> {
     println!("\n== bindings");
     bindings::run()?;
+    bindings::is_small()?;
     counted(maven.args(["--no-transfer-progress", "verify"]), tally)
 }
 
