@@ -1,0 +1,66 @@
+// Puts an attempt's limits on the chain that makes it.
+@file:OptIn(InternalComebackApi::class)
+
+package dev.comeback.okhttp
+
+import dev.comeback.DriverFacts
+import dev.comeback.InternalComebackApi
+import okhttp3.Call
+import okhttp3.Interceptor
+import okio.AsyncTimeout
+import java.util.concurrent.TimeUnit.MILLISECONDS
+import java.util.concurrent.TimeUnit.NANOSECONDS
+
+/**
+ * This chain with the client's timeouts shortened to [inactivityNanos] and to what [facts] say. An interceptor cannot give up one attempt, so
+ * `attempt_timeout` shortens these timeouts too. The chain itself where nothing gets shorter.
+ */
+internal fun Interceptor.Chain.limitedTo(
+    inactivityNanos: Long?,
+    facts: DriverFacts,
+): Interceptor.Chain {
+    val limit = shorter(inactivityNanos, facts.attemptTimeoutNanos)
+    var chain = this
+    shortened(connectTimeoutMillis(), shorter(limit, facts.connectTimeoutNanos))?.let { chain = chain.withConnectTimeout(it, MILLISECONDS) }
+    shortened(readTimeoutMillis(), limit)?.let { chain = chain.withReadTimeout(it, MILLISECONDS) }
+    shortened(writeTimeoutMillis(), limit)?.let { chain = chain.withWriteTimeout(it, MILLISECONDS) }
+    return chain
+}
+
+private fun shorter(
+    one: Long?,
+    other: Long?,
+): Long? = if (one == null || other == null) one ?: other else minOf(one, other)
+
+/** [limitNanos] in whole milliseconds, at least one, if that is shorter than [millis]; 0 is OkHttp's word for no limit. */
+private fun shortened(
+    millis: Int,
+    limitNanos: Long?,
+): Int? {
+    if (limitNanos == null) return null
+    val roundedUp = limitNanos / NANOS_PER_MILLI + if (limitNanos % NANOS_PER_MILLI > 0) 1 else 0
+    val limit = roundedUp.coerceIn(1, Int.MAX_VALUE.toLong()).toInt()
+    return limit.takeIf { millis == 0 || it < millis }
+}
+
+private const val NANOS_PER_MILLI = 1_000_000L
+
+/** Cancels [call] at the deadline of a policy that cuts there. */
+internal class CutTimer(
+    private val call: Call,
+) : AsyncTimeout() {
+    override fun timedOut(): Unit = call.cancel()
+
+    fun start(nanos: Long) {
+        timeout(nanos.coerceAtLeast(1), NANOSECONDS)
+        enter()
+    }
+
+    /** Whether the deadline came first; the call is cancelled then. */
+    fun stop(): Boolean {
+        val isOver = exit()
+        // The timer's own thread may only be about to do it.
+        if (isOver) call.cancel()
+        return isOver
+    }
+}

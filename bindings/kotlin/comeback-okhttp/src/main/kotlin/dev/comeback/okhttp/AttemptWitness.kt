@@ -1,0 +1,163 @@
+// Hears one call's events: what an attempt sent, whether the request's body failed by itself, and the call's cancel.
+package dev.comeback.okhttp
+
+import okhttp3.Call
+import okhttp3.Connection
+import okhttp3.EventListener
+import okhttp3.HttpUrl
+import okhttp3.Request
+import okhttp3.Response
+import okhttp3.internal.OkHttpInternalApi
+import okhttp3.internal.http2.ConnectionShutdownException
+import okhttp3.internal.http2.ErrorCode
+import okhttp3.internal.http2.StreamResetException
+import java.io.IOException
+import java.net.Proxy
+
+/**
+ * One per call, added at most once; [attemptBegins] forgets the attempt before. An attempt may hold several exchanges (redirects, authentication,
+ * the client's own re-sends), and only what is true of all of them is proof.
+ *
+ * All events but [canceled] and those of racing connects come on the thread that runs the attempt. Of racing connects nothing is used: they may
+ * outlive their attempt.
+ */
+internal class AttemptWitness(
+    private val onCanceled: () -> Unit,
+    private val onReleased: () -> Unit,
+) : EventListener() {
+    private var isHeard = false
+    private var exchangeSent = false
+    private var earlierExchangeSent = false
+    private var isBodyOpen = false
+    private var reported: IOException? = null
+
+    /** Writing the request failed, rather than reading the response. */
+    var requestFailed: Boolean = false
+        private set
+
+    /** The last head heard was 503 or 421, after which the client might send the same request again by itself. */
+    var mightResend: Boolean = false
+        private set
+
+    /** Request headers went out in this attempt, and the server is not known to have refused to look at them. */
+    val mayHaveSent: Boolean
+        get() = exchangeSent || earlierExchangeSent
+
+    fun attemptBegins() {
+        isHeard = false
+        exchangeSent = false
+        earlierExchangeSent = false
+        isBodyOpen = false
+        reported = null
+        requestFailed = false
+        mightResend = false
+    }
+
+    /**
+     * Positive proof that nothing went out: the client's own layer was heard in this attempt, it reported this very failure, and no headers were
+     * sent. A failure it did not report may be another client's, inside an interceptor.
+     */
+    fun neverSent(behind: Set<Throwable>): Boolean = isHeard && !mayHaveSent && reported in behind
+
+    /** The body was being written and the socket did not fail: so the failure is the body's own. */
+    fun bodyThrew(behind: Set<Throwable>): Boolean = isBodyOpen && reported in behind
+
+    override fun canceled(call: Call): Unit = onCanceled()
+
+    override fun proxySelectStart(
+        call: Call,
+        url: HttpUrl,
+    ) {
+        isHeard = true
+    }
+
+    override fun proxySelectEnd(
+        call: Call,
+        url: HttpUrl,
+        proxies: List<Proxy>,
+    ) {
+        isHeard = true
+    }
+
+    override fun dnsStart(
+        call: Call,
+        domainName: String,
+    ) {
+        isHeard = true
+    }
+
+    override fun connectionAcquired(
+        call: Call,
+        connection: Connection,
+    ) {
+        isHeard = true
+    }
+
+    override fun requestHeadersStart(call: Call) {
+        isHeard = true
+        earlierExchangeSent = mayHaveSent
+        exchangeSent = true
+        isBodyOpen = false
+        requestFailed = false
+        mightResend = false
+    }
+
+    override fun requestBodyStart(call: Call) {
+        isBodyOpen = true
+    }
+
+    override fun requestBodyEnd(
+        call: Call,
+        byteCount: Long,
+    ) {
+        isBodyOpen = false
+    }
+
+    override fun requestFailed(
+        call: Call,
+        ioe: IOException,
+    ) {
+        isBodyOpen = false
+        requestFailed = true
+    }
+
+    override fun responseHeadersStart(call: Call) {
+        isBodyOpen = false
+    }
+
+    override fun responseFailed(
+        call: Call,
+        ioe: IOException,
+    ) {
+        isBodyOpen = false
+    }
+
+    override fun responseHeadersEnd(
+        call: Call,
+        response: Response,
+    ) {
+        mightResend = response.code == UNAVAILABLE || response.code == MISDIRECTED
+    }
+
+    @OptIn(OkHttpInternalApi::class)
+    override fun retryDecision(
+        call: Call,
+        exception: IOException,
+        retry: Boolean,
+    ) {
+        reported = exception
+        // Refused before the server looked, or on a connection that already took no more: this exchange reached nobody.
+        val isRefused = exception is StreamResetException && exception.errorCode == ErrorCode.REFUSED_STREAM
+        if (isRefused || exception is ConnectionShutdownException) exchangeSent = false
+    }
+
+    override fun connectionReleased(
+        call: Call,
+        connection: Connection,
+    ): Unit = onReleased()
+
+    private companion object {
+        const val UNAVAILABLE = 503
+        const val MISDIRECTED = 421
+    }
+}

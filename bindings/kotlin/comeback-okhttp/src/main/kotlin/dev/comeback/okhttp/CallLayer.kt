@@ -1,0 +1,39 @@
+// What Comeback keeps for one OkHttp call, and the mark by which a second Comeback on the same call stands down.
+@file:OptIn(InternalComebackApi::class)
+
+package dev.comeback.okhttp
+
+import dev.comeback.InternalComebackApi
+import dev.comeback.Wakeup
+import okhttp3.Call
+import java.util.concurrent.atomic.AtomicBoolean
+
+/**
+ * A tag on the call. An interceptor outside Comeback may send several requests through it, one after the other; each is looked after, and they share
+ * the one witness.
+ */
+internal class CallLayer {
+    private val active = AtomicBoolean()
+
+    val key = IdempotencyKey()
+
+    /** Woken by the call's cancel, once there is a witness. */
+    val wakeup by lazy { Wakeup() }
+
+    private var witness: AttemptWitness? = null
+
+    /** False if a Comeback further out has the call. */
+    fun enter(): Boolean = active.compareAndSet(false, true)
+
+    fun leave() = active.set(false)
+
+    /** The witness that hears [call], added at the first need. */
+    fun witness(
+        call: Call,
+        pools: FreshPools,
+    ): AttemptWitness =
+        witness ?: AttemptWitness(onCanceled = { wakeup.wake() }, onReleased = pools::sweep).also {
+            witness = it
+            call.addEventListener(it)
+        }
+}

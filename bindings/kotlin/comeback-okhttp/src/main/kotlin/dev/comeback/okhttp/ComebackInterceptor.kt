@@ -1,0 +1,71 @@
+// The door into Comeback: which calls it looks after, under which policy, and which it lets pass.
+@file:OptIn(InternalComebackApi::class)
+
+package dev.comeback.okhttp
+
+import dev.comeback.Comeback
+import dev.comeback.InternalComebackApi
+import dev.comeback.RetryPolicy
+import dev.comeback.RetryReport
+import okhttp3.Interceptor
+import okhttp3.Request
+import okhttp3.Response
+import okhttp3.internal.OkHttpInternalApi
+import okhttp3.internal.connection.RealCall
+import java.io.IOException
+
+/**
+ * Sends failed requests again as a [RetryPolicy] says, and ends a wait when the network is back. Add it with [comeback], as an application
+ * interceptor. A call that waits blocks its thread; [okhttp3.Call.cancel], an interrupt and [Comeback.close] end the wait at once.
+ *
+ * A first attempt goes as it would without this. What reaches the caller is the last attempt's response or exception, with a report attached
+ * ([Response.retryReport], [dev.comeback.retryReport]); if that response had to be closed before a wait that then was cut short, a
+ * [dev.comeback.RetryStoppedException]. Web-socket upgrades pass.
+ */
+public class ComebackInterceptor
+    @JvmOverloads
+    constructor(
+        private val comeback: Comeback,
+        private val policy: RetryPolicy = RetryPolicy.DEFAULT,
+        options: ComebackOkHttp = ComebackOkHttp(),
+    ) : Interceptor {
+        private val hooks = Hooks(options)
+        private val pools = FreshPools(comeback.snapshot.path)
+
+        @Throws(IOException::class)
+        override fun intercept(chain: Interceptor.Chain): Response {
+            val request = withoutReport(chain.request())
+            val policy = policyFor(request)
+            val facts = policy.driverFacts
+            if (facts == null || comeback.isClosed || passes(chain)) return chain.proceed(request)
+            val layer = chain.call().tag(CallLayer::class) { CallLayer() }
+            // Comeback outside this one has the call; two would multiply attempts.
+            if (!layer.enter()) return chain.proceed(request)
+            var loop: RetryLoop? = null
+            try {
+                loop = RetryLoop(chain, request, comeback, policy, facts, hooks, pools, layer)
+                return loop.run()
+            } catch (thrown: Throwable) {
+                if (thrown is IOException || thrown === loop?.foreign) throw thrown
+                // OkHttp lets anything else kill the app.
+                throw IOException("Comeback failed", thrown)
+            } finally {
+                layer.leave()
+            }
+        }
+
+        private fun policyFor(request: Request): RetryPolicy = request.tag(RetryPolicy::class.java) ?: hooks.policyFor(request) ?: policy
+
+        /** A request made from a delivered one has its tags, but that report is not about it. */
+        private fun withoutReport(request: Request): Request {
+            if (request.tag(RetryReport::class.java) == null) return request
+            return request.newBuilder().tag(RetryReport::class.java, null).build()
+        }
+
+        /** Upgrades cannot be begun anew, and a network interceptor is bound to one connection. */
+        @OptIn(OkHttpInternalApi::class)
+        private fun passes(chain: Interceptor.Chain): Boolean =
+            (chain.call() as? RealCall)?.forWebSocket == true ||
+                "upgrade".equals(chain.request().header("Connection"), ignoreCase = true) ||
+                chain.connection() != null
+    }

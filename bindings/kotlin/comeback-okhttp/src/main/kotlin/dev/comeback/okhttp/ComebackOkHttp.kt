@@ -1,0 +1,32 @@
+// What an app may choose about Comeback on one OkHttp client.
+package dev.comeback.okhttp
+
+import dev.comeback.InternalComebackApi
+import dev.comeback.MainThread
+import dev.comeback.OutcomeClass
+import dev.comeback.RetryPolicy
+import okhttp3.Request
+import okhttp3.Response
+import java.io.IOException
+
+/**
+ * Hooks of one client. They are called on the thread that runs the call, by many calls at once, and should be quick. A hook that throws counts as
+ * one that answered null.
+ */
+public class ComebackOkHttp {
+    /** Chooses the policy for a request; null: the client's. A request's own ([retryPolicy]) comes before it. */
+    public var policyFor: ((request: Request) -> RetryPolicy?)? = null
+
+    /**
+     * Overrules the class of an attempt's outcome; null: Comeback's own. Exactly one of response and exception is given. It cannot make a request go
+     * again that must not be repeated, and it cannot read a body: the response it is given has none.
+     */
+    public var classify: ((request: Request, response: Response?, exception: IOException?) -> OutcomeClass?)? = null
+
+    /** A name for a request in [dev.comeback.RetryEvent]s, which hold nothing of the request itself. */
+    public var label: ((request: Request) -> String?)? = null
+
+    /** For tests. */
+    @OptIn(InternalComebackApi::class)
+    internal var isMainThread: () -> Boolean = { MainThread.isCurrent }
+}

@@ -1,0 +1,62 @@
+// The app's hooks: what they throw ends here, and no body passes through them.
+package dev.comeback.okhttp
+
+import dev.comeback.OutcomeClass
+import dev.comeback.RetryPolicy
+import okhttp3.MediaType
+import okhttp3.Request
+import okhttp3.Response
+import okhttp3.ResponseBody
+import okio.BufferedSource
+import java.io.IOException
+
+/** The hooks of [options] as they were when the client was built. */
+internal class Hooks(
+    options: ComebackOkHttp,
+) {
+    private val policyFor = options.policyFor
+    private val classify = options.classify
+    private val label = options.label
+
+    /** Whether this thread must never wait. */
+    val isMainThread: () -> Boolean = options.isMainThread
+
+    /** Whether every outcome has to be shown to the app, good ones too. */
+    val classifies: Boolean = classify != null
+
+    fun policyFor(request: Request): RetryPolicy? = policyFor?.let { hook -> orNull { hook(request) } }
+
+    fun label(request: Request): String? = label?.let { hook -> orNull { hook(request) } }
+
+    fun classify(
+        request: Request,
+        response: Response,
+    ): OutcomeClass? = classify?.let { hook -> orNull { hook(request, response.newBuilder().body(Unreadable(response.body)).build(), null) } }
+
+    fun classify(
+        request: Request,
+        exception: IOException,
+    ): OutcomeClass? = classify?.let { hook -> orNull { hook(request, null, exception) } }
+}
+
+/** What [action] answers; null if it throws, whatever it throws. */
+internal inline fun <T> orNull(action: () -> T): T? =
+    try {
+        action()
+    } catch (thrown: Throwable) {
+        if (thrown is InterruptedException) Thread.currentThread().interrupt()
+        null
+    }
+
+/** Says what a body is without letting anyone read it: the app still needs it whole. */
+private class Unreadable(
+    private val body: ResponseBody,
+) : ResponseBody() {
+    override fun contentType(): MediaType? = body.contentType()
+
+    override fun contentLength(): Long = body.contentLength()
+
+    override fun source(): BufferedSource = throw IllegalStateException("a body is never read to decide")
+
+    override fun close(): Unit = Unit
+}

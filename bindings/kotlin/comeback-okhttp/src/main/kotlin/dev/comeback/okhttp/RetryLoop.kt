@@ -1,0 +1,322 @@
+// The loop of one call: attempt, classify, ask the core, close, wait, again.
+@file:OptIn(InternalComebackApi::class)
+
+package dev.comeback.okhttp
+
+import dev.comeback.CallSession
+import dev.comeback.CancelKind
+import dev.comeback.Comeback
+import dev.comeback.DriverFacts
+import dev.comeback.FailureKind
+import dev.comeback.InternalComebackApi
+import dev.comeback.NetworkSnapshot
+import dev.comeback.NetworkState
+import dev.comeback.NextStep
+import dev.comeback.Outcome
+import dev.comeback.RequestFacts
+import dev.comeback.RetryPolicy
+import dev.comeback.RetryReport
+import dev.comeback.RetryStoppedException
+import dev.comeback.StopReason
+import okhttp3.Interceptor
+import okhttp3.Request
+import okhttp3.Response
+import java.io.Closeable
+import java.io.IOException
+import java.io.InterruptedIOException
+
+/** Drives one call on the thread that runs it. It knows no rule: the core, asked through the session, has them all. */
+internal class RetryLoop(
+    private val chain: Interceptor.Chain,
+    request: Request,
+    private val comeback: Comeback,
+    policy: RetryPolicy,
+    private val facts: DriverFacts,
+    private val hooks: Hooks,
+    private val pools: FreshPools,
+    private val layer: CallLayer,
+) {
+    private val call = chain.call()
+    private val began = comeback.time.nanos()
+    private val clientEnd = call.timeout().timeoutNanos().let { if (it > 0) began + it else null }
+
+    /** The app's request, with its key. */
+    private val request = withKey(request)
+    private val hasKey = !this.request.header(facts.keyHeader).isNullOrBlank()
+    private val isConditional = CONDITIONS.any { request.header(it) != null }
+
+    private val session =
+        CallSession(
+            comeback,
+            policy,
+            label = if (comeback.hasListener) hooks.label(this.request) else null,
+            facts =
+                RequestFacts(
+                    method = request.method,
+                    hasKey = hasKey,
+                    conditional = isConditional,
+                    hasBody = request.body != null,
+                    bodyReplayable = request.body?.isReplayable() ?: true,
+                    onlyIfCached = request.header("Cache-Control") != null && request.cacheControl.onlyIfCached,
+                ),
+            began = began,
+            clientEnd = clientEnd,
+        )
+
+    private var noted = NetworkSnapshot.UNKNOWN
+    private var witness: AttemptWitness? = null
+
+    /** As it goes out: only its body may be another than the app's. Null before the first attempt. */
+    private var outgoing: Request? = null
+
+    /** What the rest of the chain threw that is no I/O error. It is not ours to judge, and passes as it is. */
+    var foreign: Throwable? = null
+        private set
+
+    fun run(): Response {
+        try {
+            var inactivityNanos: Long? = null
+            while (true) {
+                val next =
+                    when (val attempted = attempt(inactivityNanos)) {
+                        is Attempted.Answered -> afterAnswer(attempted.response) ?: return delivered(attempted.response)
+                        is Attempted.Failed -> afterFailure(attempted.exception)
+                        is Attempted.Cut -> throw cutOff(attempted)
+                    }
+                inactivityNanos = next.limit.inactivityNanos
+            }
+        } finally {
+            orNull {
+                // The connection this call leaves behind belongs to a path that is gone.
+                if (comeback.snapshot.path != noted.path) watch()
+                pools.sweep()
+            }
+        }
+    }
+
+    private sealed class Attempted {
+        class Answered(
+            val response: Response,
+        ) : Attempted()
+
+        class Failed(
+            val exception: IOException,
+        ) : Attempted()
+
+        /** The deadline came first, and the call is cancelled for it. */
+        class Cut(
+            val response: Response?,
+            val exception: IOException?,
+        ) : Attempted()
+    }
+
+    private fun attempt(inactivityNanos: Long?): Attempted {
+        val before = noted
+        // In this order: an edge in between is then one that came during the attempt, and is not lost.
+        session.noteAttempt()
+        noted = comeback.snapshot
+        val isFirst = outgoing == null
+        if (isFirst) {
+            prepare()
+        } else {
+            watch()
+            if (noted.path != before.path) FreshPools.abandonConnectionOf(call)
+        }
+        witness?.attemptBegins()
+        val limited = chainFor(inactivityNanos)
+        val timer = facts.cutAfterNanos?.let { CutTimer(call).apply { start(began + it - comeback.time.nanos()) } }
+        var isCut = false
+        var response: Response? = null
+        var exception: IOException? = null
+        try {
+            response = limited.proceed(outgoing ?: request)
+        } catch (thrown: IOException) {
+            exception = thrown
+        } catch (thrown: Throwable) {
+            foreign = thrown
+            session.failed(Outcome.failure(FailureKind.UNLISTED, thrown))
+            throw thrown
+        } finally {
+            if (timer != null) isCut = timer.stop()
+        }
+        return when {
+            isCut -> Attempted.Cut(response, exception)
+            exception != null -> Attempted.Failed(exception)
+            else -> Attempted.Answered(checkNotNull(response))
+        }
+    }
+
+    /** A first attempt is left alone, unless something about it can only be known by listening. */
+    private fun prepare() {
+        val mayRepeat = hasKey || facts.mayRepeat(request.method) && !isConditional
+        val isKnownOffline = noted.state == NetworkState.OFFLINE || noted.state == NetworkState.BLOCKED
+        outgoing = request
+        if (request.body != null || !mayRepeat || isKnownOffline) {
+            outgoing = watched(request, watch(), clientMayResend = !facts.clientResendsOff, mayRepeat)
+        }
+    }
+
+    private fun watch(): AttemptWitness = witness ?: layer.witness(call, pools).also { witness = it }
+
+    private fun chainFor(inactivityNanos: Long?): Interceptor.Chain {
+        var limited = chain.limitedTo(inactivityNanos, facts)
+        if (facts.clientResendsOff) limited = limited.withRetryOnConnectionFailure(false)
+        pools.poolFor(chain.connectionPool, noted.path)?.let { limited = limited.withConnectionPool(it) }
+        return limited
+    }
+
+    /** Null if [response] is what the caller gets. */
+    private fun afterAnswer(response: Response): NextStep.Go? {
+        val step = orInternal { judged(response) }
+        if (step !is NextStep.Sleep) return null
+        val slot = slotFor(step) ?: return null
+        val status = response.code
+        val headers = response.headers
+        // Before the wait, or its connection would be held all the while.
+        orNull { response.close() }
+        val next = slot.use { awaited(step) }
+        if (next is NextStep.Go) return next
+        throw ended(next) { reason, report -> RetryStoppedException(reason, status, headers.toList(), report) }
+    }
+
+    private fun judged(response: Response): NextStep {
+        val overrule = if (hooks.classifies) hooks.classify(request, response) else null
+        if (response.code < FIRST_ERROR && overrule == null) {
+            session.succeeded()
+            return NextStep.Deliver
+        }
+        if (call.isCanceled()) return session.cancelled(cancelKind())
+        return session.failed(
+            Outcome.response(
+                status = response.code,
+                retryAfter = response.headers("Retry-After"),
+                date = response.header("Date"),
+                shouldRetry = facts.shouldRetryHeader?.let { response.header(it) },
+                bodyUntouched = isBodyUntouched(),
+                overrule = overrule,
+            ),
+        )
+    }
+
+    private fun afterFailure(exception: IOException): NextStep.Go {
+        val step = orInternal { judged(exception) }
+        val next = if (step is NextStep.Sleep) awaited(step) else step
+        if (next is NextStep.Go) return next
+        if (step !is NextStep.Sleep) throw exception.also(session::attachReportTo)
+        throw ended(next) { _, _ -> exception }
+    }
+
+    private fun judged(exception: IOException): NextStep {
+        if (call.isCanceled()) return session.cancelled(cancelKind())
+        if (isInterrupt(exception)) {
+            Thread.currentThread().interrupt()
+            return session.cancelled(CancelKind.INTERRUPTED)
+        }
+        val kind = failureKind(exception, witness)
+        return session.failed(
+            Outcome.failure(
+                kind,
+                exception,
+                lookUpNanos = if (kind == FailureKind.DNS) failedLookUpNanos(chain.dns) else 0,
+                bodyUntouched = isBodyUntouched(),
+                overrule = hooks.classify(request, exception),
+            ),
+        )
+    }
+
+    private fun isBodyUntouched(): Boolean = (outgoing?.body as? WatchedBody)?.isTouched == false
+
+    /** The cancel was ours, so the caller hears of a timeout, as OkHttp itself says it of a whole call. */
+    private fun cutOff(attempted: Attempted.Cut): IOException {
+        attempted.response?.let { orNull { it.close() } }
+        session.failed(Outcome.failure(FailureKind.ATTEMPT_TIMEOUT, attempted.exception))
+        // A cancelled call has no next attempt, even if the core's clock is a little behind the timer's.
+        session.stopped(StopReason.Elapsed)
+        val timeout = InterruptedIOException("timeout")
+        attempted.exception?.let(timeout::initCause)
+        return timeout.also(session::attachReportTo)
+    }
+
+    /** Null if this call must not sleep here; why, the session knows. */
+    private fun slotFor(sleep: NextStep.Sleep): Closeable? {
+        if (!blocks(sleep)) return WaitingSlots.NONE
+        if (hooks.isMainThread()) {
+            session.cancelled(CancelKind.MAIN_THREAD)
+            return null
+        }
+        val slot = WaitingSlots.take(call)
+        if (slot == null) session.stopped(StopReason.TooManyWaiting)
+        return slot
+    }
+
+    private fun blocks(sleep: NextStep.Sleep) = sleep.askAt > comeback.time.nanos()
+
+    private fun awaited(first: NextStep.Sleep): NextStep {
+        // Listening first: a cancel before that is seen below, a later one wakes.
+        watch()
+        var step: NextStep = first
+        try {
+            while (step is NextStep.Sleep) {
+                if (call.isCanceled()) return session.cancelled(cancelKind())
+                if (blocks(step) && hooks.isMainThread()) return session.cancelled(CancelKind.MAIN_THREAD)
+                session.await(step, layer.wakeup)
+                if (call.isCanceled()) return session.cancelled(cancelKind())
+                step = session.woken()
+            }
+        } catch (_: InterruptedException) {
+            Thread.currentThread().interrupt()
+            return session.cancelled(CancelKind.INTERRUPTED)
+        }
+        return step
+    }
+
+    /** What is thrown when a wait ends without a further attempt; [last] gives the last attempt's exception, or what stands in for its response. */
+    private inline fun ended(
+        step: NextStep,
+        last: (StopReason, RetryReport) -> IOException,
+    ): IOException {
+        val reason = (step as? NextStep.Stop)?.reason ?: StopReason.Internal
+        val thrown =
+            when ((reason as? StopReason.Cancelled)?.kind) {
+                CancelKind.CALLER, CancelKind.CALL_TIMEOUT -> IOException("Canceled")
+                CancelKind.INTERRUPTED -> InterruptedIOException("interrupted")
+                else -> last(reason, session.report ?: RetryReport.of(emptyList()))
+            }
+        return thrown.also(session::attachReportTo)
+    }
+
+    private fun cancelKind(): CancelKind {
+        val isTimeout = clientEnd != null && comeback.time.nanos() >= clientEnd - TIMEOUT_STARTED_EARLIER_NANOS
+        return if (isTimeout) CancelKind.CALL_TIMEOUT else CancelKind.CALLER
+    }
+
+    /** [response] as the rest of the chain gave it, but with the app's own body on its request, and with the report if there is one. */
+    private fun delivered(response: Response): Response =
+        orNull {
+            val report = session.report
+            val body = response.request.body
+            if (report == null && body !is WatchedBody) return response
+            val request = response.request.newBuilder()
+            if (report != null) request.tag(RetryReport::class.java, report)
+            if (body is WatchedBody) request.method(response.request.method, if (this.request.body == null) null else body.body)
+            response.newBuilder().request(request.build()).build()
+        } ?: response
+
+    private fun withKey(request: Request): Request {
+        val isWanted = facts.makesKey(request.method) || request.tag(MakeIdempotencyKey::class.java) != null
+        if (!isWanted || request.header(facts.keyHeader) != null) return request
+        val key = layer.key.keyFor(request)
+        return request.newBuilder().header(facts.keyHeader, if (facts.keyQuoted) "\"$key\"" else key).build()
+    }
+
+    /** Our own fault must not cost the caller the outcome there is. */
+    private inline fun orInternal(action: () -> NextStep): NextStep = orNull(action) ?: session.stopped(StopReason.Internal)
+
+    private companion object {
+        val CONDITIONS = arrayOf("If-Match", "If-None-Match", "If-Unmodified-Since")
+        const val FIRST_ERROR = 400
+
+        /** The client starts its timeout before the first interceptor, this loop its clock in the middle of them. */
+        const val TIMEOUT_STARTED_EARLIER_NANOS = 100_000_000L
+    }
+}
