@@ -57,10 +57,12 @@ internal class AttemptWitness(
      * Positive proof that nothing went out: the client's own layer was heard in this attempt, it reported this very failure, and no headers were
      * sent. A failure it did not report may be another client's, inside an interceptor.
      */
-    fun neverSent(behind: Set<Throwable>): Boolean = isHeard && !mayHaveSent && reported in behind
+    fun neverSent(behind: Set<Throwable>): Boolean = isHeard && !mayHaveSent && hasReportedOneOf(behind)
 
     /** The body was being written and the socket did not fail: so the failure is the body's own. */
-    fun bodyThrew(behind: Set<Throwable>): Boolean = isBodyOpen && reported in behind
+    fun bodyThrew(behind: Set<Throwable>): Boolean = isBodyOpen && hasReportedOneOf(behind)
+
+    private fun hasReportedOneOf(behind: Set<Throwable>): Boolean = reported.let { it != null && it in behind }
 
     override fun canceled(call: Call): Unit = onCanceled()
 

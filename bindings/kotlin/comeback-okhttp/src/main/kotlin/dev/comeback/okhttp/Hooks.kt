@@ -31,7 +31,10 @@ internal class Hooks(
     fun classify(
         request: Request,
         response: Response,
-    ): OutcomeClass? = classify?.let { hook -> orNull { hook(request, response.newBuilder().body(Unreadable(response.body)).build(), null) } }
+    ): OutcomeClass? =
+        classify?.let { hook ->
+            orNull { hook(request, response.newBuilder().body(Unreadable(response.body)).build(), null) }
+        }
 
     fun classify(
         request: Request,

@@ -8,9 +8,19 @@ import java.util.concurrent.TimeUnit.SECONDS
 /** For the system's resolver 2 s on Android, and what the JVM was told elsewhere. Any other resolver is taken to ask each time. */
 internal fun failedLookUpNanos(dns: Dns): Long =
     when {
-        dns !== Dns.SYSTEM -> 0
-        IS_ANDROID -> SECONDS.toNanos(2)
-        else -> negativeCacheNanos(Security.getProperty("networkaddress.cache.negative.ttl") ?: System.getProperty("sun.net.inetaddr.negative.ttl"))
+        dns !== Dns.SYSTEM -> {
+            0
+        }
+
+        IS_ANDROID -> {
+            SECONDS.toNanos(2)
+        }
+
+        else -> {
+            negativeCacheNanos(
+                Security.getProperty("networkaddress.cache.negative.ttl") ?: System.getProperty("sun.net.inetaddr.negative.ttl"),
+            )
+        }
     }
 
 /** [seconds] as the JVM reads it: below 0 means for ever. */

@@ -1,0 +1,156 @@
+// What the tests stand on: a server on loopback, a Comeback in virtual time, and everything its listener heard.
+@file:OptIn(InternalComebackApi::class)
+
+package dev.comeback.okhttp
+
+import dev.comeback.Comeback
+import dev.comeback.InternalComebackApi
+import dev.comeback.ManualConnectivity
+import dev.comeback.RetryEvent
+import dev.comeback.RetryListener
+import dev.comeback.RetryPolicy
+import dev.comeback.testing.VirtualTime
+import mockwebserver3.MockResponse
+import mockwebserver3.MockWebServer
+import mockwebserver3.QueueDispatcher
+import mockwebserver3.RecordedRequest
+import okhttp3.Call
+import okhttp3.Callback
+import okhttp3.HttpUrl
+import okhttp3.OkHttpClient
+import okhttp3.Request
+import okhttp3.RequestBody
+import okhttp3.RequestBody.Companion.toRequestBody
+import okhttp3.Response
+import java.io.IOException
+import java.net.InetAddress
+import java.util.concurrent.CompletableFuture
+import java.util.concurrent.CopyOnWriteArrayList
+import java.util.concurrent.TimeUnit
+
+/** A server that answers 200 once its script is over. Its address is numeric: no name is looked up, and there is one route. */
+internal open class Ground(
+    configureServer: MockWebServer.() -> Unit = {},
+) : AutoCloseable {
+    val server =
+        MockWebServer().apply {
+            dispatcher = QueueDispatcher().apply { setFailFast(MockResponse(body = "fine")) }
+            configureServer()
+            start(InetAddress.getByName("127.0.0.1"), 0)
+        }
+    val time = VirtualTime()
+    val connectivity = ManualConnectivity(time)
+    val events = CopyOnWriteArrayList<RetryEvent>()
+    val comeback: Comeback =
+        Comeback {
+            time = this@Ground.time
+            connectivity = this@Ground.connectivity
+            listener = RetryListener { events += it }
+        }
+    private val clients = ArrayList<OkHttpClient>()
+
+    fun url(path: String = "/"): HttpUrl =
+        server
+            .url(path)
+            .newBuilder()
+            .host("127.0.0.1")
+            .build()
+
+    fun request(
+        method: String = "GET",
+        body: RequestBody? = null,
+        path: String = "/",
+        build: Request.Builder.() -> Unit = {},
+    ): Request =
+        Request
+            .Builder()
+            .url(url(path))
+            .method(method, body)
+            .apply(build)
+            .build()
+
+    fun post(
+        body: RequestBody = BODY.toRequestBody(),
+        build: Request.Builder.() -> Unit = {},
+    ): Request = request("POST", body, build = build)
+
+    /** A client with Comeback first; [build] comes after it. */
+    fun client(
+        policy: RetryPolicy = RetryPolicy.DEFAULT,
+        configure: ComebackOkHttp.() -> Unit = {},
+        build: OkHttpClient.Builder.() -> Unit = {},
+    ): OkHttpClient =
+        remember(
+            OkHttpClient
+                .Builder()
+                .comeback(comeback, policy, configure)
+                .apply(build)
+                .build(),
+        )
+
+    /** To be shut down with the rest. */
+    fun remember(client: OkHttpClient): OkHttpClient = client.also { clients += it }
+
+    /** All requests that reached the server so far. */
+    fun received(): List<RecordedRequest> = generateSequence { server.takeRequest(0, TimeUnit.MILLISECONDS) }.toList()
+
+    inline fun <reified T : RetryEvent> heard(): List<T> = events.filterIsInstance<T>()
+
+    override fun close() {
+        for (client in clients) {
+            client.dispatcher.executorService.shutdownNow()
+            client.connectionPool.evictAll()
+        }
+        comeback.close()
+        connectivity.close()
+        server.close()
+    }
+
+    companion object {
+        const val BODY = "amount=100&currency=EUR"
+        const val KEY = "Idempotency-Key"
+    }
+}
+
+internal fun status(
+    code: Int,
+    vararg headers: Pair<String, String>,
+): MockResponse =
+    MockResponse
+        .Builder()
+        .code(code)
+        .apply { headers.forEach { (name, value) -> addHeader(name, value) } }
+        .build()
+
+internal fun OkHttpClient.send(request: Request): Response = newCall(request).execute()
+
+/** The status, or the exception. */
+internal fun OkHttpClient.outcomeOf(request: Request): Any =
+    try {
+        send(request).use { it.code }
+    } catch (failure: IOException) {
+        failure
+    }
+
+/** Enqueues the call; the future ends with what the callback got. */
+internal fun Call.future(): CompletableFuture<Response> {
+    val future = CompletableFuture<Response>()
+    enqueue(
+        object : Callback {
+            override fun onResponse(
+                call: Call,
+                response: Response,
+            ) {
+                future.complete(response)
+            }
+
+            override fun onFailure(
+                call: Call,
+                e: IOException,
+            ) {
+                future.completeExceptionally(e)
+            }
+        },
+    )
+    return future
+}
