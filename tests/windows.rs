@@ -2,17 +2,8 @@
 
 mod support;
 
-use comeback::{Window, window_at};
+use comeback::window_at;
 use support::*;
-
-fn window(case: &serde_json::Value) -> Window {
-    let policy = policy(case);
-    if case["overload"].as_bool() == Some(true) {
-        policy.overload().expect("an overload window")
-    } else {
-        policy.window()
-    }
-}
 
 #[test]
 fn windows_grow_by_the_factor_up_to_the_cap() {

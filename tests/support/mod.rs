@@ -3,6 +3,7 @@
 #![allow(dead_code)] // each test file uses its part
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used)] // a test says no by panicking
 
+pub(crate) mod drive;
 pub(crate) mod replay;
 
 use std::path::PathBuf;
@@ -63,6 +64,16 @@ pub(crate) fn policy(case: &Value) -> RetryPolicy {
     match &case["policy"] {
         Value::Null => RetryPolicy::default(),
         policy => RetryPolicy::from_json(&policy.to_string()).expect("a valid policy"),
+    }
+}
+
+/// The window a case asks for: the policy's own or its overload's.
+pub(crate) fn window(case: &Value) -> Window {
+    let policy = policy(case);
+    if case["overload"] == true {
+        policy.overload().expect("an overload window")
+    } else {
+        policy.window()
     }
 }
 
