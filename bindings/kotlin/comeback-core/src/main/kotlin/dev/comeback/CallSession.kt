@@ -76,7 +76,7 @@ public class CallSession(
         noted = comeback.snapshot
     }
 
-    /** The attempt brought a response below 400. The call is over. */
+    /** The attempt brought a response below 400, which the app's own `classify` does not overrule. The call is over. */
     public fun succeeded() {
         if (!finish(NextStep.Deliver)) return
         if (comeback.listener == null && events == null) return

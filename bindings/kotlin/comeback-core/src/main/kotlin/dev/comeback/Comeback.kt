@@ -23,7 +23,7 @@ import dev.comeback.ffi.NetworkState as CoreNetworkState
  * Making one does no work on the calling thread: the native library is loaded in the background. Where it cannot be loaded nothing fails;
  * requests go once, the listener hears [RetryEvent.Unavailable], and [selfCheck] throws.
  */
-public class Comeback private constructor(
+public class Comeback internal constructor(
     /** What is known about the network. */
     public val connectivity: Connectivity,
     internal val listener: RetryListener?,
