@@ -30,7 +30,9 @@ class PublicApiTest {
     @ValueSource(strings = ["comeback-core", "comeback-testing", "comeback-okhttp"])
     fun `the public API names no type of the generated binding`(module: String) {
         val api = dump(File(System.getProperty("comeback.modules"), "$module/target/classes"))
-        assertEquals(emptyList(), api.lines().filter { "dev/comeback/ffi" in it })
+        // Synthetic: the compiler's own way into a private constructor, which no source can take.
+        val callable = api.lines().filter { "synthetic" !in it }
+        assertEquals(emptyList(), callable.filter { "dev/comeback/ffi" in it })
     }
 
     private fun dump(classes: File): String {
