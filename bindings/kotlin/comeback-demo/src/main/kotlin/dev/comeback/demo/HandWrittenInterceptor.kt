@@ -1,3 +1,4 @@
+// What Comeback is compared with.
 package dev.comeback.demo
 
 import okhttp3.Interceptor

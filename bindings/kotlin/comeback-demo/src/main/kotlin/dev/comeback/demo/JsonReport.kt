@@ -1,3 +1,4 @@
+// The result for scripts.
 package dev.comeback.demo
 
 /** The one line `--json` prints last on stdout. A lag is null when no tap succeeded. */

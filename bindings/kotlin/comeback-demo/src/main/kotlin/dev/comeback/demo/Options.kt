@@ -1,3 +1,4 @@
+// The command line and its help.
 package dev.comeback.demo
 
 import java.nio.file.Files

@@ -1,3 +1,4 @@
+// What both clients have in common, and the one without Comeback.
 package dev.comeback.demo
 
 import okhttp3.MediaType.Companion.toMediaType

@@ -1,3 +1,4 @@
+// The server both clients order from; it knows what really happened.
 package dev.comeback.demo
 
 import com.sun.net.httpserver.HttpExchange

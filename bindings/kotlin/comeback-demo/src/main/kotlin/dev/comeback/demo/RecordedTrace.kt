@@ -1,3 +1,4 @@
+// Rides from recorded connectivity traces.
 package dev.comeback.demo
 
 import java.io.IOException

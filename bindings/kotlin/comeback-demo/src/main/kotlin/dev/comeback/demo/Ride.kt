@@ -1,3 +1,4 @@
+// When the link is alive.
 package dev.comeback.demo
 
 /** A ride, second by second: was the link alive? Everything else in the demo asks this for the truth about the link. */

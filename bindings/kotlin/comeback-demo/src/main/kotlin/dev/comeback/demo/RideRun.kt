@@ -1,3 +1,4 @@
+// A finished ride, ready to be shown.
 package dev.comeback.demo
 
 /** A finished ride with both clients: what the table, the timelines, the picture and the JSON are drawn from. */

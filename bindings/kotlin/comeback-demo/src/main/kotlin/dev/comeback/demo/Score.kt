@@ -1,3 +1,4 @@
+// The figures: successes, lags, orders.
 package dev.comeback.demo
 
 /** How one client came through one ride, or through several: the figures of the table and of `--json`. */

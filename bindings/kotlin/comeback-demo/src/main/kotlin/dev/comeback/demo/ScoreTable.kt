@@ -1,3 +1,4 @@
+// The figures as text.
 package dev.comeback.demo
 
 import java.util.Locale

@@ -1,3 +1,4 @@
+// The built-in ride.
 package dev.comeback.demo
 
 import java.util.SplittableRandom

@@ -1,3 +1,4 @@
+// The ride as a picture.
 package dev.comeback.demo
 
 import java.util.Locale

@@ -1,3 +1,4 @@
+// What is noted of each tap, of either client in the same way.
 package dev.comeback.demo
 
 import okhttp3.Interceptor

@@ -1,3 +1,4 @@
+// What standard output and standard error can do.
 package dev.comeback.demo
 
 import java.io.File

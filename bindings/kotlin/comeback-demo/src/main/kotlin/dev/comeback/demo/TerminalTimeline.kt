@@ -1,3 +1,4 @@
+// The ride as characters.
 package dev.comeback.demo
 
 /**

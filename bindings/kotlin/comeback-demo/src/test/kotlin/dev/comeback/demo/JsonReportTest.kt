@@ -9,8 +9,10 @@ class JsonReportTest {
     fun `the report is one line with both clients, the seed and the trace`() {
         assertEquals(
             """{"clients":[""" +
-                """{"name":"comeback","taps":3,"succeeded":2,"gave_up":1,"sends":4,"lag_p50_ms":250,"lag_p90_ms":4350,"orders":3,"duplicates":0},""" +
-                """{"name":"hand-written","taps":3,"succeeded":2,"gave_up":1,"sends":3,"lag_p50_ms":200,"lag_p90_ms":4800,"orders":3,"duplicates":1}""" +
+                """{"name":"comeback","taps":3,"succeeded":2,"gave_up":1,"sends":4,""" +
+                """"lag_p50_ms":250,"lag_p90_ms":4350,"orders":3,"duplicates":0},""" +
+                """{"name":"hand-written","taps":3,"succeeded":2,"gave_up":1,"sends":3,""" +
+                """"lag_p50_ms":200,"lag_p90_ms":4800,"orders":3,"duplicates":1}""" +
                 """],"seed":42,"trace":"a \"test\" ride"}""",
             jsonReport(Example.run),
         )

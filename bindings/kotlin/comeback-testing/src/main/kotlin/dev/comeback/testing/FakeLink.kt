@@ -145,6 +145,9 @@ public class FakeLink private constructor(
         fun start() {
             thread(isDaemon = true, name = "fake-link-up") {
                 try {
+                    // Else Nagle's algorithm and a late acknowledgement add 40 ms to some answers.
+                    client.tcpNoDelay = true
+                    upstream.tcpNoDelay = true
                     upstream.connect(server)
                 } catch (_: IOException) {
                     reset()

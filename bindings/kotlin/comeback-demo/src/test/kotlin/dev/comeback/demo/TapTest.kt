@@ -6,7 +6,7 @@ import kotlin.test.assertNotEquals
 import kotlin.test.assertTrue
 
 /** Taps fall inside and outside of outages, by the seed alone. */
-class TapsTest {
+class TapTest {
     private val ride = subwayRide(3, 30)
 
     @Test

@@ -1,3 +1,4 @@
+// When the user taps "order".
 package dev.comeback.demo
 
 import java.util.SplittableRandom
@@ -31,7 +32,12 @@ internal fun taps(
             val wanted = if (index % 2 == 0) dead else alive
             anInstantOf(wanted.ifEmpty { dead + alive })
         }
-    return instants.sorted().mapIndexed { index, at -> Tap(id = index + 1, atMillis = at, serverMillis = random.nextInt(150, 401).toLong()) }
+    return instants.sorted().mapIndexed {
+        index,
+        at,
+        ->
+        Tap(id = index + 1, atMillis = at, serverMillis = random.nextInt(150, 401).toLong())
+    }
 }
 
 private const val QUIET_AT_THE_END = 2

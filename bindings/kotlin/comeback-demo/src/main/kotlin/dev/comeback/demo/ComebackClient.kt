@@ -1,0 +1,73 @@
+// The only file that knows Comeback: the client under demonstration.
+package dev.comeback.demo
+
+import dev.comeback.Comeback
+import dev.comeback.ComebackUnavailableException
+import dev.comeback.Connectivity
+import dev.comeback.RetryEvent
+import dev.comeback.RetryListener
+import dev.comeback.RetryPolicy
+import dev.comeback.WokenBy
+import dev.comeback.okhttp.comeback
+import dev.comeback.okhttp.makeIdempotencyKey
+import java.util.Locale
+import java.util.concurrent.ConcurrentHashMap
+
+/**
+ * The client with Comeback: the payment policy with the hand-written interceptor's number of sends (so that none of the two
+ * has more tries), an idempotency key made for each order, and a phone's late knowledge of the network.
+ */
+internal fun comebackClient(
+    connectivity: Connectivity,
+    lossLateMillis: Int,
+    returnLateMillis: Int,
+): OrderClient {
+    val records = ConcurrentHashMap<String, TapRecord>()
+    val comeback =
+        Comeback {
+            this.connectivity = connectivity
+            listener =
+                RetryListener { event ->
+                    if (event is RetryEvent.Resumed && event.by == WokenBy.EDGE) event.label?.let { records[it] }?.woken()
+                }
+        }
+    val policy = RetryPolicy(base = RetryPolicy.PAYMENT) { maxAttempts = HandWrittenInterceptor.MAX_SENDS }
+    return OrderClient(
+        COMEBACK,
+        "payment policy with 4 attempts, full jitter 1 s to 8 s; key made for each order; hears of a loss " +
+            "${inSeconds(lossLateMillis)} late, of the return ${inSeconds(returnLateMillis)} late",
+        OrderClient
+            .common()
+            .comeback(comeback, policy) {
+                label = { request ->
+                    request
+                        .tag(TapRecord::class.java)
+                        ?.tap
+                        ?.id
+                        ?.toString()
+                }
+            }.addInterceptor(AttemptRecorder)
+            .build(),
+        prepared = { record ->
+            records[record.tap.id.toString()] = record
+            makeIdempotencyKey()
+        },
+        closed = comeback::close,
+    )
+}
+
+/** Without the native library Comeback passes requests through, and there is nothing to show. */
+internal fun requireComeback() {
+    try {
+        Comeback().use { it.selfCheck() }
+    } catch (problem: ComebackUnavailableException) {
+        throw NoComeback("The demo needs Comeback's native library, which cannot be used here: ${problem.message}", problem)
+    }
+}
+
+internal class NoComeback(
+    message: String,
+    cause: Throwable,
+) : Exception(message, cause)
+
+private fun inSeconds(millis: Int) = String.format(Locale.ROOT, "%.1f s", millis / 1000.0)
