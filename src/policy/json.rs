@@ -299,12 +299,11 @@ fn statuses(field: &str, value: &Value) -> Result<Vec<u16>, PolicyError> {
 }
 
 fn one_of<T: DeserializeOwned>(field: &str, value: &Value, names: &str) -> Result<T, PolicyError> {
-    if value.is_string()
-        && let Ok(named) = T::deserialize(value)
-    {
-        return Ok(named);
-    }
-    wrong(field, value, &format!("must be one of {names}"))
+    let named = value.as_str().and_then(|_| T::deserialize(value).ok());
+    named.map_or_else(
+        || wrong(field, value, &format!("must be one of {names}")),
+        Ok,
+    )
 }
 
 /// A policy as it is written. The compact form of the boundary is the same struct in a format without names.
