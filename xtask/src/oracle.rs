@@ -61,6 +61,7 @@ pub fn run(arguments: Parser) -> Result<()> {
         let mut maven = java::maven()?;
         bindings::run()?;
         maven.args([
+            "--quiet",
             "--no-transfer-progress",
             "test",
             "--projects",
