@@ -4,6 +4,7 @@ package dev.comeback.demo
 import dev.comeback.Comeback
 import dev.comeback.ComebackUnavailableException
 import dev.comeback.Connectivity
+import dev.comeback.NetworkState
 import dev.comeback.RetryEvent
 import dev.comeback.RetryListener
 import dev.comeback.RetryPolicy
@@ -21,7 +22,9 @@ internal fun comebackClient(
     connectivity: Connectivity,
     lossLateMillis: Int,
     returnLateMillis: Int,
+    phone: PhoneKnowledge,
 ): OrderClient {
+    val told = connectivity.subscribe { phone.told(connectivity.snapshot.state == NetworkState.OFFLINE) }
     val records = ConcurrentHashMap<String, TapRecord>()
     val comeback =
         Comeback {
@@ -52,7 +55,10 @@ internal fun comebackClient(
             records[record.tap.id.toString()] = record
             makeIdempotencyKey()
         },
-        closed = comeback::close,
+        closed = {
+            told.close()
+            comeback.close()
+        },
     )
 }
 

@@ -7,6 +7,8 @@ internal class RideRun(
     val ride: Ride,
     val handWritten: ClientRun,
     val comeback: ClientRun,
+    /** When the phone knew of a loss. Comeback hears it; the hand-written client does not listen. */
+    val knownOffline: List<Outage>,
 ) {
     val clients: List<ClientRun> get() = listOf(handWritten, comeback)
 

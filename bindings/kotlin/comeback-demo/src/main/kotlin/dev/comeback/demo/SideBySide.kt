@@ -17,10 +17,11 @@ internal class SideBySide(
     private val lossLateMillis: Int,
     private val returnLateMillis: Int,
 ) : AutoCloseable {
+    private val phone = PhoneKnowledge(::now)
     private val lanes =
         listOf(
             Lane { OrderClient.handWritten() },
-            Lane { link -> comebackClient(link.connectivity, lossLateMillis, returnLateMillis) },
+            Lane { link -> comebackClient(link.connectivity, lossLateMillis, returnLateMillis, phone) },
         )
     private var startedAt = 0L
     private val threads = mutableListOf<Thread>()
@@ -62,7 +63,7 @@ internal class SideBySide(
             lanes.map { lane ->
                 ClientRun(lane.client.name, lane.client.setUp, ride, lane.records.map { it.story() }, lane.server.counts())
             }
-        return RideRun(seed, ride, handWritten, comeback)
+        return RideRun(seed, ride, handWritten, comeback, phone.offline())
     }
 
     fun progress(): List<LaneProgress> =

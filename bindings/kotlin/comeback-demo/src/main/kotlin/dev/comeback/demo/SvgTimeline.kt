@@ -50,37 +50,37 @@ private class SvgTimeline(
     }
 
     private fun legend(y: Int) {
-        var x = SIDE
-        rect(x, y - 9.0, 20.0, 12.0, DEAD)
-        x += 26
-        x = legendText(x, y, "no signal")
-        wait(x.toDouble(), x + 20.0, y - 4.0)
-        x = legendText(x + 26, y, "waiting")
-        inFlight(x + 3.0, x + 17.0, y - 4.0)
-        x = legendText(x + 26, y, "in flight")
-        val marks: List<Pair<(Double, Double) -> Unit, String>> =
-            listOf(
-                ::failed to "failed",
-                ::woken to "woken: network is back",
-                ::served to "served",
-                { markX: Double, markY: Double -> orderedTwice(markX, markY, 2) } to "ordered twice",
-                ::gaveUp to "gave up",
-                ::gaveUpButOrdered to "gave up, yet ordered",
-            )
-        for ((draw, meaning) in marks) {
-            draw(x + 7.0, y - 4.0)
-            x = legendText(x + 18, y, meaning)
-        }
+        legendRow(
+            y,
+            { x: Double, middle: Double -> rect(x, middle - 6, SAMPLE, 12.0, DEAD) } to "no signal",
+            { x: Double, middle: Double -> rect(x, middle - KNOWN_HEIGHT / 2, SAMPLE, KNOWN_HEIGHT, KNOWN) } to "the phone knows of it",
+            { x: Double, middle: Double -> wait(x, x + SAMPLE, middle) } to "waiting",
+            { x: Double, middle: Double -> inFlight(x + 3, x + SAMPLE - 3, middle) } to "in flight",
+            inTheMiddle(::failed) to "attempt failed",
+            inTheMiddle(::woken) to "woken by the network's return",
+        )
+        legendRow(
+            y + 22,
+            inTheMiddle(::served) to "served",
+            inTheMiddle { x, middle -> orderedTwice(x, middle, 2) } to "served, but ordered more than once",
+            inTheMiddle(::gaveUp) to "gave up",
+            inTheMiddle(::gaveUpButOrdered) to "gave up, yet the server has the order",
+        )
     }
 
-    /** Writes [meaning] and returns where the next entry begins; widths are estimated, no font being at hand. */
-    private fun legendText(
-        x: Int,
+    private fun inTheMiddle(draw: (Double, Double) -> Unit): (Double, Double) -> Unit = { x, middle -> draw(x + SAMPLE / 2, middle) }
+
+    /** A sample, what it means, and so on; widths are estimated, no font being at hand. */
+    private fun legendRow(
         y: Int,
-        meaning: String,
-    ): Int {
-        text(x, y, meaning, 12, SOFT)
-        return x + (meaning.length * 6.3).toInt() + 14
+        vararg entries: Pair<(Double, Double) -> Unit, String>,
+    ) {
+        var x = SIDE
+        for ((draw, meaning) in entries) {
+            draw(x.toDouble(), y - 4.0)
+            text(x + SAMPLE.toInt() + 6, y, meaning, 12, SOFT)
+            x += SAMPLE.toInt() + 6 + (meaning.length * 6.3).toInt() + 16
+        }
     }
 
     private fun lane(
@@ -103,6 +103,9 @@ private class SvgTimeline(
         rect(SIDE, plotTop.toDouble(), (WIDTH - 2 * SIDE).toDouble(), plotHeight.toDouble(), PLOT)
         for (outage in run.ride.outages) {
             rect(x(outage.from), plotTop.toDouble(), x(outage.until) - x(outage.from), plotHeight.toDouble(), DEAD)
+        }
+        if (client === run.comeback) {
+            for (known in run.knownOffline) rect(x(known.from), plotTop.toDouble(), x(known.until) - x(known.from), KNOWN_HEIGHT, KNOWN)
         }
         rows.forEachIndexed { index, row ->
             val y = plotTop + PLOT_PADDING + index * ROW + ROW / 2.0
@@ -280,13 +283,15 @@ private class SvgTimeline(
     private companion object {
         const val WIDTH = 1000
         const val SIDE = 28
-        const val LANES_TOP = 124
+        const val LANES_TOP = 148
         const val LANE_HEAD = 46
         const val LANE_GAP = 22
         const val PLOT_PADDING = 6
         const val ROW = 17
         const val ROW_GAP = 16.0
         const val FOOT = 12
+        const val KNOWN_HEIGHT = 4.0
+        const val SAMPLE = 20.0
 
         /** Shorter attempts are a mark only. */
         const val VISIBLE_MILLIS = 40
@@ -295,6 +300,7 @@ private class SvgTimeline(
         const val EDGE = "#d0d7de"
         const val PLOT = "#f2f7f2"
         const val DEAD = "#d3d6dc"
+        const val KNOWN = "#54aeff"
         const val INK = "#1f2328"
         const val SOFT = "#57606a"
         const val WAIT = "#8b949e"

@@ -23,6 +23,7 @@ internal class TerminalTimeline(
     fun lines(client: ClientRun): List<String> =
         buildList {
             add(MARGIN + axis())
+            if (client === run.comeback && run.knownOffline.isNotEmpty()) add(MARGIN + knowledge())
             for (row in client.rows(gapMillis = 2 * columnMillis)) add(MARGIN + row(client, row))
         }
 
@@ -35,6 +36,12 @@ internal class TerminalTimeline(
             if (at + label.length <= usedColumns) label.forEachIndexed { index, char -> line[at + index] = char }
         }
         return line.indices.joinToString("") { cell(Mark(line[it], Paint.GREY), it) }.trimEnd()
+    }
+
+    private fun knowledge(): String {
+        val marks = Array(usedColumns) { NOTHING }
+        for (known in run.knownOffline) for (at in column(known.from)..column(known.until)) marks[at] = KNOWN
+        return marks.indices.joinToString("") { cell(marks[it], it) }.trimEnd()
     }
 
     private fun row(
@@ -83,6 +90,7 @@ internal class TerminalTimeline(
         val parts =
             listOf(
                 (if (colours) paint.cell("  ", null, true) else SHADE + SHADE) to "no signal",
+                painted(KNOWN) to "the phone knows",
                 painted(WAITING) to "waiting",
                 painted(FAILED) to "attempt failed",
                 painted(WOKEN) to "woken by the network's return",
@@ -122,6 +130,7 @@ internal class TerminalTimeline(
         val AXIS_STEPS = listOf(1, 2, 5, 10, 20, 60, 120, 300, 600, 3600)
 
         val NOTHING = Mark(' ', null)
+        val KNOWN = Mark('▔', Paint.BLUE)
         val WAITING = Mark('─', Paint.GREY)
         val FAILED = Mark('×', Paint.ORANGE)
         val WOKEN = Mark('▲', Paint.BLUE)

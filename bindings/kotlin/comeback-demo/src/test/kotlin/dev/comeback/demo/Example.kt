@@ -35,5 +35,6 @@ internal object Example {
                     ),
                     ServerCounts(sends = 4, replays = 1, ordersByTap = mapOf(1 to 1, 2 to 1, 3 to 1)),
                 ),
+            knownOffline = listOf(Outage(5000, 6050)),
         )
 }

@@ -24,6 +24,9 @@ class JsonReportTest {
         val client = ClientRun("none", "", ride, emptyList(), ServerCounts(0, 0, emptyMap()))
         val expected =
             """{"name":"none","taps":0,"succeeded":0,"gave_up":0,"sends":0,"lag_p50_ms":null,"lag_p90_ms":null,"orders":0,"duplicates":0}"""
-        assertEquals("""{"clients":[$expected,$expected],"seed":1,"trace":"none"}""", jsonReport(RideRun(1, ride, client, client)))
+        assertEquals(
+            """{"clients":[$expected,$expected],"seed":1,"trace":"none"}""",
+            jsonReport(RideRun(1, ride, client, client, emptyList())),
+        )
     }
 }

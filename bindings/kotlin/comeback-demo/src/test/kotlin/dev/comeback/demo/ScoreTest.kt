@@ -76,6 +76,6 @@ class ScoreTest {
         val stories =
             List(10) { index -> TapStory(Tap(index + 1, 0, 0), emptyList(), emptyList(), lag, succeeded = index >= gaveUp) }
         val client = ClientRun("client", "", ride, stories, ServerCounts(10, 0, mapOf(1 to orders)))
-        return RideRun(1, ride, client, client)
+        return RideRun(1, ride, client, client, emptyList())
     }
 }

@@ -25,8 +25,15 @@ class TerminalTimelineTest {
     @Test
     fun `a wake stays visible beside the success it brought`() {
         val timeline = TerminalTimeline(run, width = 62, Paint(false), colours = false)
-        val row = timeline.lines(run.comeback)[1]
+        val row = timeline.lines(run.comeback)[2]
         assertTrue(row.contains("▲✓"), row)
+    }
+
+    @Test
+    fun `what the phone knew of is marked for the client that listens`() {
+        val timeline = TerminalTimeline(run, width = 62, Paint(false), colours = false)
+        assertEquals("            " + "░".repeat(15) + "▔".repeat(6), timeline.lines(run.comeback)[1])
+        assertTrue(timeline.lines(run.handWritten).none { '▔' in it })
     }
 
     @Test
@@ -39,7 +46,7 @@ class TerminalTimelineTest {
                 coloured.lines(client).map { it.replace(COLOUR, "").trimEnd() },
             )
         }
-        assertTrue(coloured.lines(run.comeback)[1].contains("\u001b[38;5;"))
+        assertTrue(coloured.lines(run.comeback)[2].contains("\u001b[38;5;"))
     }
 
     @Test
@@ -55,16 +62,8 @@ class TerminalTimelineTest {
     @Test
     fun `the legend names every mark`() {
         val legend = TerminalTimeline(run, 100, Paint(false), colours = false).legend().joinToString("\n")
-        for (mark in listOf(
-            "░░ no signal",
-            "─ waiting",
-            "× attempt failed",
-            "▲ woken",
-            "✓ served",
-            "2 ordered twice",
-            "✗ gave up",
-            "? gave up, yet",
-        )) {
+        val marks = "░░ no signal|▔ the phone knows|─ waiting|× attempt failed|▲ woken|✓ served|2 ordered twice|✗ gave up|? gave up, yet"
+        for (mark in marks.split('|')) {
             assertTrue(mark in legend, mark)
         }
     }
