@@ -97,10 +97,14 @@ private fun certificateFault(behind: Map<Throwable, Boolean>): FailureKind? {
                 return if (isPin) FailureKind.PINNING else FailureKind.CERTIFICATE
             }
 
-            is CertificateException, is CertPathValidatorException, is CertPathBuilderException -> return FailureKind.CERTIFICATE
+            is CertificateException, is CertPathValidatorException, is CertPathBuilderException -> {
+                return FailureKind.CERTIFICATE
+            }
 
             // The server refused ours; its alert arrives as text only.
-            is SSLException -> if (isCertificateAlert(thrown.message)) return FailureKind.CERTIFICATE
+            is SSLException -> {
+                if (isCertificateAlert(thrown.message)) return FailureKind.CERTIFICATE
+            }
         }
     }
     return null
@@ -172,37 +176,71 @@ private fun seen(): MutableSet<Throwable> = Collections.newSetFromMap(IdentityHa
 @OptIn(OkHttpInternalApi::class)
 private fun ownKind(thrown: Throwable): FailureKind? =
     when (thrown) {
-        is UnknownHostException -> FailureKind.DNS
+        is UnknownHostException -> {
+            FailureKind.DNS
+        }
 
-        is NoRouteToHostException, is BindException -> FailureKind.CONNECT_UNREACHABLE
+        is NoRouteToHostException, is BindException -> {
+            FailureKind.CONNECT_UNREACHABLE
+        }
 
-        is ConnectException -> connectKind(thrown)
+        is ConnectException -> {
+            connectKind(thrown)
+        }
 
-        is SocketException -> if (isReset(thrown.message)) FailureKind.RESET else null
+        is SocketException -> {
+            if (isReset(thrown.message)) FailureKind.RESET else null
+        }
 
         // Of a connect or of a read: only the witness knows.
-        is InterruptedIOException -> FailureKind.READ_TIMEOUT
+        is InterruptedIOException -> {
+            FailureKind.READ_TIMEOUT
+        }
 
-        is StreamResetException -> if (thrown.errorCode == ErrorCode.REFUSED_STREAM) FailureKind.REFUSED_STREAM else FailureKind.STREAM_RESET
+        is StreamResetException -> {
+            if (thrown.errorCode ==
+                ErrorCode.REFUSED_STREAM
+            ) {
+                FailureKind.REFUSED_STREAM
+            } else {
+                FailureKind.STREAM_RESET
+            }
+        }
 
-        is ConnectionShutdownException -> FailureKind.REFUSED_STREAM
+        is ConnectionShutdownException -> {
+            FailureKind.REFUSED_STREAM
+        }
 
-        is SSLHandshakeException -> FailureKind.TLS_BROKEN_OFF
+        is SSLHandshakeException -> {
+            FailureKind.TLS_BROKEN_OFF
+        }
 
-        is EOFException -> FailureKind.UNEXPECTED_END
+        is EOFException -> {
+            FailureKind.UNEXPECTED_END
+        }
 
         // OkHttp has no type of its own for a body that ends too early.
-        is ProtocolException -> if (thrown.message == "unexpected end of stream") FailureKind.UNEXPECTED_END else FailureKind.PROTOCOL
+        is ProtocolException -> {
+            if (thrown.message == "unexpected end of stream") FailureKind.UNEXPECTED_END else FailureKind.PROTOCOL
+        }
 
-        is UnknownServiceException, is MalformedURLException -> FailureKind.PROTOCOL
+        is UnknownServiceException, is MalformedURLException -> {
+            FailureKind.PROTOCOL
+        }
 
-        is FileNotFoundException, is kotlin.io.FileSystemException -> FailureKind.LOCAL_FILE
+        is FileNotFoundException, is kotlin.io.FileSystemException -> {
+            FailureKind.LOCAL_FILE
+        }
 
         is ObjectStreamException, is CharacterCodingException, is CharConversionException, is UTFDataFormatException,
         is UnsupportedEncodingException,
-        -> FailureKind.SERIALISATION
+        -> {
+            FailureKind.SERIALISATION
+        }
 
-        else -> if (isFileSystemException(thrown.javaClass)) FailureKind.LOCAL_FILE else null
+        else -> {
+            if (isFileSystemException(thrown.javaClass)) FailureKind.LOCAL_FILE else null
+        }
     }
 
 /** All are "never sent"; the text only names them better. */
@@ -218,7 +256,9 @@ private fun connectKind(thrown: ConnectException): FailureKind {
 private const val CAUSES_READ = 4
 
 /** A name for the report; a reset and any other error of a socket are treated alike. */
-private fun isReset(message: String?): Boolean = message != null && ("reset" in message || "abort" in message || "Broken pipe" in message)
+private fun isReset(message: String?): Boolean = message != null && RESETS.any { it in message }
+
+private val RESETS = arrayOf("reset", "abort", "Broken pipe")
 
 /** Android has the type from API 26 on only, so nothing may refer to it. */
 private fun isFileSystemException(type: Class<*>): Boolean =
@@ -238,8 +278,8 @@ private const val PERMANENT = 2
 /** How much a kind promises; the core alone decides what follows from it. Of two failures of one attempt the higher rank speaks. */
 private fun rank(kind: FailureKind): Int =
     when (kind) {
-        FailureKind.DNS, FailureKind.CONNECT_REFUSED, FailureKind.CONNECT_UNREACHABLE, FailureKind.CONNECT_TIMEOUT, FailureKind.TLS_BROKEN_OFF,
-        FailureKind.REFUSED_STREAM, FailureKind.BEFORE_HEADERS,
+        FailureKind.DNS, FailureKind.CONNECT_REFUSED, FailureKind.CONNECT_UNREACHABLE, FailureKind.CONNECT_TIMEOUT,
+        FailureKind.TLS_BROKEN_OFF, FailureKind.REFUSED_STREAM, FailureKind.BEFORE_HEADERS,
         -> NEVER_SENT
 
         FailureKind.READ_TIMEOUT, FailureKind.WRITE_TIMEOUT, FailureKind.RESET, FailureKind.UNEXPECTED_END, FailureKind.STREAM_RESET,

@@ -148,7 +148,8 @@ internal class RetryLoop(
 
     /** A first attempt is left alone, unless something about it can only be known by listening. */
     private fun prepare() {
-        val mayRepeat = hasKey || facts.mayRepeat(request.method) && !isConditional
+        // Without asking about its key: one that has a body is listened to in any case.
+        val mayRepeat = facts.mayRepeat(request.method) && !isConditional
         val isKnownOffline = noted.state == NetworkState.OFFLINE || noted.state == NetworkState.BLOCKED
         outgoing = request
         if (request.body != null || !mayRepeat || isKnownOffline) {

@@ -1,0 +1,157 @@
+// Servers that misbehave in ways MockWebServer cannot: half a response head, a GOAWAY that disowns the stream.
+package dev.comeback.okhttp
+
+import okio.Buffer
+import okio.BufferedSink
+import okio.BufferedSource
+import okio.ByteString
+import okio.buffer
+import okio.sink
+import okio.source
+import java.io.IOException
+import java.net.InetAddress
+import java.net.ServerSocket
+import java.net.Socket
+import java.util.concurrent.CopyOnWriteArrayList
+import java.util.concurrent.atomic.AtomicInteger
+import kotlin.concurrent.thread
+
+/** Serves each connection on a thread of its own, by its number from 0. */
+internal abstract class RawServer : AutoCloseable {
+    private val listening = ServerSocket(0, 50, InetAddress.getByName("127.0.0.1"))
+    private val open = CopyOnWriteArrayList<Socket>()
+    val port: Int = listening.localPort
+
+    /** Request heads that came in. */
+    val heads = AtomicInteger()
+
+    /** Request bodies that came in whole. */
+    val bodies = CopyOnWriteArrayList<ByteString>()
+
+    fun start() {
+        thread(isDaemon = true) {
+            generateSequence { orClosed { listening.accept() } }.forEachIndexed { number, socket ->
+                open += socket
+                thread(isDaemon = true) { orClosed { socket.use { serve(number, it) } } }
+            }
+        }
+    }
+
+    protected abstract fun serve(
+        number: Int,
+        socket: Socket,
+    )
+
+    override fun close() {
+        listening.close()
+        open.forEach { it.close() }
+    }
+
+    private fun <T> orClosed(action: () -> T): T? =
+        try {
+            action()
+        } catch (_: IOException) {
+            null
+        }
+}
+
+/** HTTP/1: its first connection breaks in the middle of a request's body or of a response's head; after that it answers 200. */
+internal class BreakingServer(
+    private val breaksIn: Part,
+) : RawServer() {
+    enum class Part { REQUEST_BODY, RESPONSE_HEAD }
+
+    override fun serve(
+        number: Int,
+        socket: Socket,
+    ) {
+        val source = socket.source().buffer()
+        val sink = socket.sink().buffer()
+        while (true) {
+            val head = generateSequence { source.readUtf8Line() }.takeWhile { it.isNotEmpty() }.toList()
+            if (head.isEmpty()) return
+            heads.incrementAndGet()
+            val length = head.firstNotNullOfOrNull { it.lowercase().substringAfter("content-length: ", "").toLongOrNull() } ?: 0
+            if (number == 0 && breaksIn == Part.REQUEST_BODY) {
+                source.skip(length / 2)
+                return
+            }
+            if (length > 0) bodies += source.readByteString(length)
+            if (number == 0) {
+                sink.writeUtf8("HTTP/1.1 20").flush()
+                return
+            }
+            sink.writeUtf8("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").flush()
+        }
+    }
+}
+
+/** HTTP/2 without TLS: on its first connection it goes away before it looked at any stream, then it answers 200. */
+internal class GoAwayServer : RawServer() {
+    override fun serve(
+        number: Int,
+        socket: Socket,
+    ) {
+        val source = socket.source().buffer()
+        val sink = socket.sink().buffer()
+        source.skip(PREFACE_SIZE)
+        sink.writeFrame(SETTINGS, 0, 0)
+        val body = Buffer()
+        while (true) {
+            val (type, flags, stream, payload) = readFrame(source)
+            when (type) {
+                SETTINGS -> if (flags and ACK == 0) sink.writeFrame(SETTINGS, ACK, 0)
+                HEADERS -> heads.incrementAndGet()
+                DATA -> body.writeAll(payload)
+            }
+            if (number == 0 && type == HEADERS) sink.writeFrame(GOAWAY, 0, 0, Buffer().writeInt(0).writeInt(0))
+            val isWhole = (type == HEADERS || type == DATA) && flags and END_STREAM != 0
+            if (number > 0 && isWhole) {
+                if (type == DATA) bodies += body.readByteString()
+                sink.writeFrame(HEADERS, END_STREAM or END_HEADERS, stream, Buffer().writeByte(STATUS_200))
+            }
+        }
+    }
+
+    private data class Frame(
+        val type: Int,
+        val flags: Int,
+        val stream: Int,
+        val payload: Buffer,
+    )
+
+    private fun readFrame(source: BufferedSource): Frame {
+        val length = (source.readByte().toLong() and 0xff shl 16) or (source.readShort().toLong() and 0xffff)
+        val type = source.readByte().toInt() and 0xff
+        val flags = source.readByte().toInt() and 0xff
+        val stream = source.readInt() and Int.MAX_VALUE
+        return Frame(type, flags, stream, Buffer().also { source.readFully(it, length) })
+    }
+
+    private fun BufferedSink.writeFrame(
+        type: Int,
+        flags: Int,
+        stream: Int,
+        payload: Buffer = Buffer(),
+    ) {
+        val length = payload.size.toInt()
+        writeByte(length shr 16).writeShort(length and 0xffff)
+        writeByte(type).writeByte(flags).writeInt(stream)
+        writeAll(payload)
+        flush()
+    }
+
+    private companion object {
+        const val PREFACE_SIZE = 24L
+        const val DATA = 0
+        const val HEADERS = 1
+        const val SETTINGS = 4
+        const val GOAWAY = 7
+        const val ACK = 1
+        const val END_STREAM = 1
+        const val END_HEADERS = 4
+
+        /** HPACK's static entry for ":status: 200". */
+        const val STATUS_200 = 0x88
+    }
+}
