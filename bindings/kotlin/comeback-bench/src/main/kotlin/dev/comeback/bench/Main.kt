@@ -1,0 +1,45 @@
+// The benchmarks' entrance: `cargo xtask bench-kotlin [NAME …]`.
+package dev.comeback.bench
+
+import kotlin.system.exitProcess
+
+private class Benchmark(
+    val name: String,
+    val what: String,
+    val run: () -> Unit,
+)
+
+private val BENCHMARKS =
+    listOf(
+        Benchmark("decision", "one question to the core from Kotlin, and where its time and bytes go", ::measureDecision),
+    )
+
+fun main(arguments: Array<String>) {
+    val unknown = arguments.filter { name -> BENCHMARKS.none { it.name == name } }
+    if (unknown.isNotEmpty()) {
+        val names = BENCHMARKS.joinToString("\n") { "  %-10s %s".format(it.name, it.what) }
+        val help = "Usage: cargo xtask bench-kotlin [NAME …]   (all, one after the other, without a name)\n\n$names"
+        if (unknown == listOf("--help")) {
+            println(help)
+            return
+        }
+        System.err.println("There is no benchmark ${unknown.joinToString()}.\n\n$help")
+        exitProcess(2)
+    }
+    println(machine())
+    for (benchmark in BENCHMARKS) {
+        if (arguments.isEmpty() || benchmark.name in arguments) {
+            println("\n## ${benchmark.name}: ${benchmark.what}\n")
+            benchmark.run()
+        }
+    }
+    // OkHttp's own threads linger for a minute.
+    exitProcess(0)
+}
+
+private fun machine(): String {
+    val java = "${System.getProperty("java.vm.name")} ${System.getProperty("java.version")}"
+    return "$java, ${System.getProperty(
+        "os.name",
+    )} ${System.getProperty("os.arch")}, ${Runtime.getRuntime().availableProcessors()} processors"
+}
