@@ -53,7 +53,7 @@ internal class Demo(
         if (runs.size > 1) {
             section("${runs.size} rides")
             ridesTable(runs, shown).forEach(out::println)
-            out.println("  Worst for Comeback: ${RideRun.WORST_MEANS}. It is shown below.")
+            out.println("  ◀ The worst for Comeback (${RideRun.WORST_MEANS}), shown below.")
         }
         show(shown)
         options.svg?.let { file ->
@@ -111,10 +111,15 @@ internal class Demo(
         section(
             "${ride.name}, seed ${run.seed}: ${ride.seconds} s, without signal for ${ride.deadSeconds.size} s in ${ride.outages.size} outages",
         )
-        for (client in run.clients) out.println("  ${paint.bold(client.name)}: ${client.setUp}")
+        for (client in run.clients) {
+            val lines = wrapped("${client.name}: ${client.setUp}", terminal.width - 4)
+            out.println("  " + lines.first().replaceFirst(client.name, paint.bold(client.name)))
+            lines.drop(1).forEach { out.println("    $it") }
+        }
         out.println()
         scoreTable(run.handWritten.score, run.comeback.score).forEach(out::println)
-        LAG_MEANS.forEach { out.println("  ${paint.faint(it)}") }
+        out.println()
+        wrapped(LAG_MEANS, terminal.width - 2).forEach { out.println("  ${paint.faint(it)}") }
         val timeline = TerminalTimeline(run, terminal.width, paint, terminal.colours)
         for (client in run.clients) {
             section(client.name)

@@ -51,18 +51,19 @@ internal fun progressLine(
     ride: Ride,
     rides: List<List<LaneProgress>>,
 ): String {
-    val second = millis / Ride.SECOND
+    val of = ride.seconds
+    val second = "second ${millis / Ride.SECOND} of $of"
     val where =
         when {
-            millis >= ride.seconds * Ride.SECOND -> "the ride is over, last calls"
-            rides.size > 1 -> "second $second of ${ride.seconds}, ${rides.size} rides"
-            ride.aliveFrom(millis) == millis -> "second $second of ${ride.seconds}, signal"
-            else -> "second $second of ${ride.seconds}, no signal"
+            millis >= of * Ride.SECOND -> "the ride is over, last calls"
+            rides.size > 1 -> "$second, ${rides.size} rides"
+            ride.aliveFrom(millis) == millis -> "$second, signal"
+            else -> "$second, no signal"
         }
     val clients =
         listOf(HAND_WRITTEN, COMEBACK).mapIndexed { index, name ->
             val lanes = rides.map { it[index] }
-            "$name: ${lanes.sumOf { it.served }} served, ${lanes.sumOf { it.gaveUp }} gave up, ${lanes.sumOf { it.underWay }} under way"
+            "$name ${lanes.sumOf { it.served }}/${lanes.sumOf { it.gaveUp }}/${lanes.sumOf { it.underWay }}"
         }
-    return (listOf(where) + clients).joinToString(" | ")
+    return "$where | served/gave up/under way: ${clients.joinToString(", ")}"
 }

@@ -55,6 +55,19 @@ internal class Terminal(
     }
 }
 
+/** [text] in lines of at most [width] characters, broken between words. */
+internal fun wrapped(
+    text: String,
+    width: Int,
+): List<String> {
+    val lines = mutableListOf<String>()
+    for (word in text.split(' ')) {
+        val last = lines.lastOrNull()
+        if (last == null || last.length + 1 + word.length > width) lines += word else lines[lines.lastIndex] = "$last $word"
+    }
+    return lines
+}
+
 /** Colours for standard output, or none. */
 internal class Paint(
     private val colours: Boolean,
@@ -80,11 +93,11 @@ internal class Paint(
 
     companion object {
         const val GREEN = 35
-        const val RED = 160
+        const val RED = 203
         const val ORANGE = 172
         const val PURPLE = 134
         const val BLUE = 33
-        const val GREY = 245
+        const val GREY = 248
         private const val DEAD_BACKGROUND = 240
     }
 }

@@ -11,7 +11,7 @@ class ProgressTest {
     @Test
     fun `of one ride the line tells the second, the signal and both clients`() {
         assertEquals(
-            "second 3 of 10, no signal | hand-written: 4 served, 1 gave up, 2 under way | comeback: 5 served, 0 gave up, 3 under way",
+            "second 3 of 10, no signal | served/gave up/under way: hand-written 4/1/2, comeback 5/0/3",
             progressLine(3500, ride, listOf(lanes)),
         )
         assertEquals("second 4 of 10, signal", progressLine(4000, ride, listOf(lanes)).substringBefore(" |"))
@@ -20,7 +20,7 @@ class ProgressTest {
     @Test
     fun `of several rides the line tells the sums`() {
         assertEquals(
-            "second 3 of 10, 2 rides | hand-written: 8 served, 2 gave up, 4 under way | comeback: 10 served, 0 gave up, 6 under way",
+            "second 3 of 10, 2 rides | served/gave up/under way: hand-written 8/2/4, comeback 10/0/6",
             progressLine(3500, ride, listOf(lanes, lanes)),
         )
     }
