@@ -217,14 +217,14 @@ pub(crate) fn drive(bytes: &[u8]) {
     let seed = choices.word();
     let began = match choices.byte() % 5 {
         0 | 1 => 0,
-        2 => choices.word().cast_signed(),
+        2 => choices.word() as i64,
         3 => i64::MAX - 30 * SECOND,
         _ => i64::MIN,
     };
     let client_end = match choices.byte() % 6 {
         0..=3 => None,
         4 => Some(began.saturating_add(10 * SECOND)),
-        _ => Some(choices.word().cast_signed()),
+        _ => Some(choices.word() as i64),
     };
     let mut hub = Hub::new();
     let mut now = began;

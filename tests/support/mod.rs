@@ -150,7 +150,7 @@ pub(crate) fn instant(value: &Value) -> Instant {
 
 /// Seeds are written signed.
 pub(crate) fn seed(value: &Value) -> u64 {
-    number(value).cast_unsigned()
+    number(value) as u64
 }
 
 pub(crate) fn durations(value: &Value) -> Vec<i64> {
