@@ -71,9 +71,12 @@ public class CallSession(
             return report.takeIf { it.reason != null || it.attempts.isNotEmpty() || it.abandoned > 0 }
         }
 
-    /** An attempt begins. What happens to the network from here on will not have been missed when it fails. */
-    public fun noteAttempt() {
+    /**
+     * An attempt begins. What happens to the network from here on will not have been missed when it fails. Answers with the snapshot that was noted.
+     */
+    public fun noteAttempt(): NetworkSnapshot {
         noted = comeback.snapshot
+        return noted
     }
 
     /** The attempt brought a response below 400, which the app's own `classify` does not overrule. The call is over. */
