@@ -10,12 +10,14 @@ import java.util.IdentityHashMap
 public val Throwable.retryReport: RetryReport?
     @JvmName("of")
     get() {
-        val seen = identitySet()
-        var current: Throwable? = this
-        while (current != null && seen.add(current)) {
-            if (current is RetryStoppedException) return current.report
-            current.attachment()?.let { return it.report }
-            current = current.cause
+        contained {
+            val seen = identitySet()
+            var current: Throwable? = this
+            while (current != null && seen.add(current)) {
+                if (current is RetryStoppedException) return current.report
+                current.attachment()?.let { return it.report }
+                current = current.cause
+            }
         }
         return null
     }

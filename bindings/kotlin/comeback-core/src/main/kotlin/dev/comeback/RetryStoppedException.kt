@@ -4,7 +4,8 @@ package dev.comeback
 import java.io.IOException
 
 /**
- * The call stopped, and its last response cannot be returned because it was closed before a wait that then was cut short.
+ * The call stopped, and its last response cannot be returned because it was closed before a wait that then was cut short. Serialised, it keeps
+ * status and headers only.
  *
  * @property reason why the call stopped
  * @property status of the last response
@@ -12,8 +13,8 @@ import java.io.IOException
  * @property report what was tried
  */
 public class RetryStoppedException(
-    public val reason: StopReason,
+    @Transient public val reason: StopReason,
     public val status: Int,
     public val headers: List<Pair<String, String>>,
-    public val report: RetryReport,
+    @Transient public val report: RetryReport,
 ) : IOException("no further attempt ($reason) after HTTP status $status")
