@@ -1,10 +1,7 @@
 // Puts an attempt's limits on the chain that makes it.
-@file:OptIn(InternalComebackApi::class)
-
 package dev.comeback.okhttp
 
 import dev.comeback.DriverFacts
-import dev.comeback.InternalComebackApi
 import okhttp3.Call
 import okhttp3.Interceptor
 import okio.AsyncTimeout

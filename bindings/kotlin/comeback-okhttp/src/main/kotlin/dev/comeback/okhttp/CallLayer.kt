@@ -1,9 +1,6 @@
 // What Comeback keeps for one OkHttp call, and the mark by which a second Comeback on the same call stands down.
-@file:OptIn(InternalComebackApi::class)
-
 package dev.comeback.okhttp
 
-import dev.comeback.InternalComebackApi
 import dev.comeback.Wakeup
 import okhttp3.Call
 import java.util.concurrent.atomic.AtomicBoolean

@@ -1,10 +1,7 @@
 // The door into Comeback: which calls it looks after, under which policy, and which it lets pass.
-@file:OptIn(InternalComebackApi::class)
-
 package dev.comeback.okhttp
 
 import dev.comeback.Comeback
-import dev.comeback.InternalComebackApi
 import dev.comeback.RetryPolicy
 import dev.comeback.RetryReport
 import okhttp3.Interceptor

@@ -1,7 +1,6 @@
 // What an app may choose about Comeback on one OkHttp client.
 package dev.comeback.okhttp
 
-import dev.comeback.InternalComebackApi
 import dev.comeback.MainThread
 import dev.comeback.OutcomeClass
 import dev.comeback.RetryPolicy
@@ -27,6 +26,5 @@ public class ComebackOkHttp {
     public var label: ((request: Request) -> String?)? = null
 
     /** For tests. */
-    @OptIn(InternalComebackApi::class)
     internal var isMainThread: () -> Boolean = { MainThread.isCurrent }
 }

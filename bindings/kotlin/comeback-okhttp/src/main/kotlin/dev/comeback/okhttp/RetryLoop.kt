@@ -1,6 +1,4 @@
 // The loop of one call: attempt, classify, ask the core, close, wait, again.
-@file:OptIn(InternalComebackApi::class)
-
 package dev.comeback.okhttp
 
 import dev.comeback.CallSession
@@ -8,7 +6,6 @@ import dev.comeback.CancelKind
 import dev.comeback.Comeback
 import dev.comeback.DriverFacts
 import dev.comeback.FailureKind
-import dev.comeback.InternalComebackApi
 import dev.comeback.NetworkSnapshot
 import dev.comeback.NetworkState
 import dev.comeback.NextStep

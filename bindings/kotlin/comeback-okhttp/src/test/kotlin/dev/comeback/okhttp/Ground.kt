@@ -1,14 +1,12 @@
 // What the tests stand on: a server on loopback, a Comeback in virtual time, and everything its listener heard.
-@file:OptIn(InternalComebackApi::class)
-
 package dev.comeback.okhttp
 
 import dev.comeback.Comeback
-import dev.comeback.InternalComebackApi
 import dev.comeback.ManualConnectivity
 import dev.comeback.RetryEvent
 import dev.comeback.RetryListener
 import dev.comeback.RetryPolicy
+import dev.comeback.Time
 import dev.comeback.testing.VirtualTime
 import mockwebserver3.MockResponse
 import mockwebserver3.MockWebServer
@@ -16,6 +14,7 @@ import mockwebserver3.QueueDispatcher
 import mockwebserver3.RecordedRequest
 import okhttp3.Call
 import okhttp3.Callback
+import okhttp3.Dns
 import okhttp3.HttpUrl
 import okhttp3.OkHttpClient
 import okhttp3.Request
@@ -24,55 +23,65 @@ import okhttp3.RequestBody.Companion.toRequestBody
 import okhttp3.Response
 import java.io.IOException
 import java.net.InetAddress
+import java.net.UnknownHostException
 import java.util.concurrent.CompletableFuture
 import java.util.concurrent.CopyOnWriteArrayList
 import java.util.concurrent.TimeUnit
+import java.util.concurrent.atomic.AtomicInteger
 
 /** A server that answers 200 once its script is over. Its address is numeric: no name is looked up, and there is one route. */
 internal open class Ground(
     configureServer: MockWebServer.() -> Unit = {},
+    clock: Time = VirtualTime(),
+    configureComeback: Comeback.Builder.() -> Unit = {},
 ) : AutoCloseable {
     val server =
         MockWebServer().apply {
             dispatcher = QueueDispatcher().apply { setFailFast(MockResponse(body = "fine")) }
             configureServer()
-            start(InetAddress.getByName("127.0.0.1"), 0)
+            start(LOOPBACK, 0)
         }
-    val time = VirtualTime()
-    val connectivity = ManualConnectivity(time)
+    val time by lazy { clock as VirtualTime }
+    val connectivity = ManualConnectivity(clock)
     val events = CopyOnWriteArrayList<RetryEvent>()
     val comeback: Comeback =
         Comeback {
-            time = this@Ground.time
+            time = clock
             connectivity = this@Ground.connectivity
             listener = RetryListener { events += it }
+            configureComeback()
         }
     private val clients = ArrayList<OkHttpClient>()
 
-    fun url(path: String = "/"): HttpUrl =
+    fun url(
+        path: String = "/",
+        host: String = "127.0.0.1",
+    ): HttpUrl =
         server
             .url(path)
             .newBuilder()
-            .host("127.0.0.1")
+            .host(host)
             .build()
 
     fun request(
         method: String = "GET",
         body: RequestBody? = null,
         path: String = "/",
+        host: String = "127.0.0.1",
         build: Request.Builder.() -> Unit = {},
     ): Request =
         Request
             .Builder()
-            .url(url(path))
+            .url(url(path, host))
             .method(method, body)
             .apply(build)
             .build()
 
     fun post(
         body: RequestBody = BODY.toRequestBody(),
+        host: String = "127.0.0.1",
         build: Request.Builder.() -> Unit = {},
-    ): Request = request("POST", body, build = build)
+    ): Request = request("POST", body, host = host, build = build)
 
     /** A client with Comeback first; [build] comes after it. */
     fun client(
@@ -123,6 +132,18 @@ internal fun status(
         .build()
 
 internal fun OkHttpClient.send(request: Request): Response = newCall(request).execute()
+
+/** The server's address for every name, but only from the second look-up on. */
+internal class SecondLookUp : Dns {
+    private val lookUps = AtomicInteger()
+
+    override fun lookup(hostname: String): List<InetAddress> {
+        if (lookUps.incrementAndGet() == 1) throw UnknownHostException(hostname)
+        return listOf(LOOPBACK)
+    }
+}
+
+internal val LOOPBACK: InetAddress = InetAddress.getByAddress(byteArrayOf(127, 0, 0, 1))
 
 /** The status, or the exception. */
 internal fun OkHttpClient.outcomeOf(request: Request): Any =
