@@ -109,9 +109,7 @@ internal class RetryLoop(
 
     private fun attempt(inactivityNanos: Long?): Attempted {
         val before = noted
-        // In this order: an edge in between is then one that came during the attempt, and is not lost.
-        session.noteAttempt()
-        noted = comeback.snapshot
+        noted = session.noteAttempt()
         val isFirst = outgoing == null
         if (isFirst) {
             prepare()

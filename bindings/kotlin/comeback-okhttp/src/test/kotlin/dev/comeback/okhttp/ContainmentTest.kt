@@ -1,0 +1,186 @@
+// Nothing of ours but an IOException leaves the interceptor, and nothing of ours fails a request that would have succeeded.
+package dev.comeback.okhttp
+
+import dev.comeback.Connectivity
+import dev.comeback.NetworkSnapshot
+import dev.comeback.OutcomeClass
+import dev.comeback.RetryListener
+import dev.comeback.RetryPolicy
+import dev.comeback.StopReason
+import dev.comeback.Subscription
+import dev.comeback.retryReport
+import mockwebserver3.MockResponse
+import okhttp3.Response
+import okhttp3.ResponseBody
+import okio.BufferedSource
+import org.junit.jupiter.api.Test
+import java.io.IOException
+import kotlin.test.assertEquals
+import kotlin.test.assertFailsWith
+
+internal class ContainmentTest {
+    private class Fault : Error("not an exception one catches")
+
+    @Test
+    fun `a listener that throws changes nothing`() =
+        Ground(configureComeback = { listener = RetryListener { throw Fault() } }).use { ground ->
+            ground.server.enqueue(status(503))
+            assertEquals(200, ground.client().outcomeOf(ground.request()))
+        }
+
+    @Test
+    fun `hooks that throw count as hooks that said nothing`() =
+        Ground().use { ground ->
+            ground.server.enqueue(status(503))
+            val client =
+                ground.client(configure = {
+                    policyFor = { throw Fault() }
+                    classify = { _, _, _ -> throw Fault() }
+                    label = { throw Fault() }
+                })
+            assertEquals(200, client.outcomeOf(ground.request()))
+            assertEquals(2, ground.server.requestCount)
+        }
+
+    @Test
+    fun `a connectivity that throws counts as one that knows nothing`() {
+        val broken =
+            object : Connectivity {
+                override val snapshot: NetworkSnapshot get() = throw Fault()
+
+                override fun subscribe(onChange: () -> Unit): Subscription = throw Fault()
+            }
+        Ground(configureComeback = { connectivity = broken }).use { ground ->
+            ground.server.enqueue(status(503))
+            assertEquals(200, ground.client().outcomeOf(ground.request()))
+        }
+    }
+
+    @Test
+    fun `a panic while deciding delivers the response there is, open`() =
+        Ground(configureComeback = WatchedCore("decide")::putInto).use { ground ->
+            ground.server.enqueue(MockResponse(code = 503, body = "busy"))
+            ground.client().send(ground.request()).use { response ->
+                assertEquals("busy", response.body.string())
+                assertEquals(StopReason.Internal, response.retryReport!!.reason)
+            }
+            // The library works on.
+            assertEquals(200, ground.client().outcomeOf(ground.request()))
+        }
+
+    @Test
+    fun `a panic while deciding throws the failure there is`() =
+        Ground(configureComeback = WatchedCore("decide")::putInto).use { ground ->
+            val failure = IOException()
+            val client = ground.client { addInterceptor { throw failure } }
+            assertEquals(failure, assertFailsWith<IOException> { client.send(ground.request()) })
+            assertEquals(StopReason.Internal, failure.retryReport!!.reason)
+        }
+
+    @Test
+    fun `a panic while waiting is an I O error, since the response is closed by then`() =
+        Ground(configureComeback = WatchedCore("resume")::putInto).use { ground ->
+            ground.server.enqueue(status(503))
+            val failure = assertFailsWith<IOException> { ground.client().send(ground.request()) }
+            assertEquals(StopReason.Internal, failure.retryReport!!.reason)
+        }
+
+    @Test
+    fun `a response body that cannot even be closed is no reason to fail`() =
+        Ground().use { ground ->
+            ground.server.enqueue(status(503))
+            val client =
+                ground.client {
+                    addInterceptor { chain ->
+                        chain.proceed(chain.request()).let {
+                            if (it.code ==
+                                503
+                            ) {
+                                uncloseable(it)
+                            } else {
+                                it
+                            }
+                        }
+                    }
+                }
+            assertEquals(200, client.outcomeOf(ground.request()))
+        }
+
+    private fun uncloseable(response: Response): Response {
+        val body = response.body
+        val uncloseable =
+            object : ResponseBody() {
+                override fun contentType() = body.contentType()
+
+                override fun contentLength() = body.contentLength()
+
+                override fun source(): BufferedSource = body.source()
+
+                override fun close() {
+                    body.close()
+                    throw Fault()
+                }
+            }
+        return response.newBuilder().body(uncloseable).build()
+    }
+
+    @Test
+    fun `an exception whose own methods throw is passed on all the same`() =
+        Ground().use { ground ->
+            val weird =
+                object : IOException() {
+                    override val cause: Throwable get() = throw Fault()
+                }
+            val client = ground.client { addInterceptor { throw weird } }
+            assertEquals<Any>(weird, client.outcomeOf(ground.request()))
+        }
+
+    @Test
+    fun `a hook cannot read a body, and the app still gets it whole`() =
+        Ground().use { ground ->
+            var read: Result<String>? = null
+            val client =
+                ground.client(configure = {
+                    classify = { _, response, _ ->
+                        read = runCatching { response!!.body.string() }
+                        response?.close()
+                        null
+                    }
+                })
+            client.send(ground.request()).use { assertEquals("fine", it.body.string()) }
+            assertEquals(true, read?.isFailure)
+        }
+
+    @Test
+    fun `a hook may make a good response a bad one, but not lift what may be repeated`() =
+        Ground().use { ground ->
+            ground.server.enqueue(MockResponse.Builder().addHeader("X-Problem", "busy").build())
+            ground.server.enqueue(MockResponse.Builder().addHeader("X-Problem", "busy").build())
+            val client =
+                ground.client(configure = {
+                    classify = { _, response, _ -> OutcomeClass.TRANSIENT_STATUS.takeIf { response?.header("X-Problem") == "busy" } }
+                })
+            client.send(ground.request()).use { assertEquals("fine", it.body.string()) }
+            ground.server.enqueue(MockResponse.Builder().addHeader("X-Problem", "busy").build())
+            client.send(ground.post()).use { assertEquals(StopReason.NotRepeatable, it.retryReport!!.reason) }
+        }
+
+    @Test
+    fun `policyFor chooses, and a request's own policy comes before it`() =
+        Ground().use { ground ->
+            val client =
+                ground.client(configure = {
+                    policyFor = { request ->
+                        RetryPolicy.OFF.takeIf { request.url.encodedPath == "/off" }
+                    }
+                })
+            ground.server.enqueue(status(503))
+            assertEquals(503, client.outcomeOf(ground.request(path = "/off")))
+            ground.server.enqueue(status(503))
+            assertEquals(200, client.outcomeOf(ground.request(path = "/off") { retryPolicy(RetryPolicy.DEFAULT) }))
+            ground.server.enqueue(status(503))
+            assertEquals(200, client.outcomeOf(ground.request(path = "/on")))
+            ground.server.enqueue(status(503))
+            assertEquals(503, client.outcomeOf(ground.request(path = "/on") { retryPolicy(RetryPolicy.OFF) }))
+        }
+}

@@ -1,0 +1,254 @@
+// What ends a wait, and an attempt in flight: cancel, the client's timeout, an interrupt, the end of Comeback. Never a poll.
+package dev.comeback.okhttp
+
+import dev.comeback.CancelKind
+import dev.comeback.Jitter
+import dev.comeback.RetryEvent
+import dev.comeback.RetryListener
+import dev.comeback.RetryPolicy
+import dev.comeback.RetryStoppedException
+import dev.comeback.StopReason
+import dev.comeback.retryReport
+import mockwebserver3.MockResponse
+import mockwebserver3.SocketEffect.CloseSocket
+import mockwebserver3.SocketEffect.Stall
+import okhttp3.Call
+import okhttp3.EventListener
+import org.junit.jupiter.api.BeforeAll
+import org.junit.jupiter.api.Timeout
+import java.io.IOException
+import java.io.InterruptedIOException
+import java.time.Duration
+import java.util.concurrent.CompletableFuture
+import java.util.concurrent.ExecutionException
+import java.util.concurrent.TimeUnit
+import kotlin.concurrent.thread
+import kotlin.test.Test
+import kotlin.test.assertEquals
+import kotlin.test.assertFailsWith
+import kotlin.test.assertIs
+import kotlin.test.assertTrue
+
+@Timeout(20)
+internal class EndedWaitTest {
+    private val clock = EndlessWaits()
+
+    /** Waits of 100 ms, so that the client's timeout leaves room for one. */
+    private val policy =
+        RetryPolicy {
+            baseMillis = 100
+            capMillis = 100
+            jitter = Jitter.NONE
+        }
+
+    private fun onEndlessGround(test: (Ground) -> Unit) = Ground(clock = clock).use(test)
+
+    private fun <T> failureOf(future: CompletableFuture<T>): Throwable =
+        assertFailsWith<ExecutionException> { future.get(10, TimeUnit.SECONDS) }.cause!!
+
+    /** [end] is called while the call sleeps; milliseconds from then until it is over. */
+    private fun millisUntilOver(
+        future: CompletableFuture<*>,
+        end: () -> Unit,
+    ): Long {
+        clock.waiting.acquire()
+        val before = System.nanoTime()
+        end()
+        failureOf(future)
+        return TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - before)
+    }
+
+    private fun assertPrompt(millis: Long) = assertTrue(millis <= 50, "took $millis ms")
+
+    private fun Ground.endReason() = heard<RetryEvent.Finished>().single().reason
+
+    @Test
+    fun `a cancel ends a wait within 50 ms`() =
+        onEndlessGround { ground ->
+            ground.server.enqueue(status(503))
+            val call = ground.client(policy).newCall(ground.request())
+            val future = call.future()
+            assertPrompt(millisUntilOver(future) { call.cancel() })
+            val failure = failureOf(future)
+            assertEquals("Canceled", assertIs<IOException>(failure).message)
+            assertEquals(StopReason.Cancelled(CancelKind.CALLER), failure.retryReport!!.reason)
+            assertEquals(StopReason.Cancelled(CancelKind.CALLER), ground.endReason())
+            assertEquals(1, ground.server.requestCount)
+        }
+
+    @Test
+    fun `a cancel between failure and wait is not lost`() {
+        lateinit var call: Call
+        val cancelling = RetryListener { if (it is RetryEvent.WaitPlanned) call.cancel() }
+        Ground(clock = clock, configureComeback = { listener = cancelling }).use { ground ->
+            ground.server.enqueue(status(503))
+            call = ground.client(policy).newCall(ground.request())
+            assertEquals("Canceled", assertFailsWith<IOException> { call.execute() }.message)
+            assertEquals(0, clock.waiting.availablePermits())
+        }
+    }
+
+    @Test
+    fun `the client's own timeout ends a wait within 50 ms`() =
+        onEndlessGround { ground ->
+            ground.server.enqueue(MockResponse.Builder().onResponseStart(CloseSocket()).build())
+            val timedOut = CompletableFuture<Long>()
+            val listener =
+                object : EventListener() {
+                    override fun canceled(call: Call) {
+                        timedOut.complete(System.nanoTime())
+                    }
+                }
+            val client =
+                ground.client(policy) {
+                    callTimeout(Duration.ofMillis(1_000))
+                    eventListener(listener)
+                }
+            val failure = assertFailsWith<InterruptedIOException> { client.send(ground.request()) }
+            assertPrompt(TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - timedOut.get()))
+            assertEquals("timeout", failure.message)
+            assertEquals(StopReason.Cancelled(CancelKind.CALL_TIMEOUT), ground.endReason())
+            assertEquals(StopReason.Cancelled(CancelKind.CALL_TIMEOUT), failure.retryReport!!.reason)
+        }
+
+    @Test
+    fun `an interrupt ends a wait within 50 ms, and the flag is set again`() =
+        onEndlessGround { ground ->
+            ground.server.enqueue(status(503))
+            val client = ground.client(policy)
+            val future = CompletableFuture<Unit>()
+            var isFlagSet = false
+            val sleeper =
+                thread {
+                    try {
+                        client.send(ground.request()).close()
+                    } catch (failure: IOException) {
+                        isFlagSet = Thread.currentThread().isInterrupted
+                        future.completeExceptionally(failure)
+                    }
+                }
+            assertPrompt(millisUntilOver(future) { sleeper.interrupt() })
+            assertIs<InterruptedIOException>(failureOf(future))
+            assertTrue(isFlagSet)
+            assertEquals(StopReason.Cancelled(CancelKind.INTERRUPTED), ground.endReason())
+            assertEquals(1, ground.server.requestCount)
+        }
+
+    @Test
+    fun `closing Comeback ends a wait, and a response closed before it is not returned`() =
+        onEndlessGround { ground ->
+            ground.server.enqueue(status(503, "X-Queue" to "7"))
+            val future = ground.client(policy).newCall(ground.request()).future()
+            assertPrompt(millisUntilOver(future) { ground.comeback.close() })
+            val stopped = assertIs<RetryStoppedException>(failureOf(future))
+            assertEquals(StopReason.Cancelled(CancelKind.CLOSED), stopped.reason)
+            assertEquals(503, stopped.status)
+            assertTrue("X-Queue" to "7" in stopped.headers)
+            assertEquals(StopReason.Cancelled(CancelKind.CLOSED), stopped.report.reason)
+        }
+
+    @Test
+    fun `after closing Comeback requests go once`() =
+        Ground().use { ground ->
+            val client = ground.client()
+            ground.comeback.close()
+            ground.server.enqueue(status(503))
+            assertEquals(503, client.outcomeOf(ground.request()))
+            assertEquals(1, ground.server.requestCount)
+        }
+
+    @Test
+    fun `a cancelled attempt is not retried`() =
+        Ground().use { ground ->
+            ground.server.enqueue(MockResponse.Builder().onResponseStart(Stall).build())
+            val call = ground.client().newCall(ground.request())
+            val future = call.future()
+            ground.server.takeRequest()
+            call.cancel()
+            assertIs<IOException>(failureOf(future))
+            assertEquals(StopReason.Cancelled(CancelKind.CALLER), ground.endReason())
+            assertEquals(1, ground.server.requestCount)
+        }
+
+    @Test
+    fun `an attempt that the client's timeout ended is not retried`() =
+        Ground().use { ground ->
+            ground.server.enqueue(MockResponse.Builder().onResponseStart(Stall).build())
+            val client = ground.client { callTimeout(Duration.ofMillis(200)) }
+            assertEquals("timeout", assertFailsWith<InterruptedIOException> { client.send(ground.request()) }.message)
+            assertIs<StopReason.Cancelled>(ground.endReason())
+            assertEquals(1, ground.server.requestCount)
+        }
+
+    @Test
+    fun `an interrupted attempt is not retried, and the flag is set`() =
+        Ground().use { ground ->
+            val client = ground.client { addInterceptor { throw InterruptedIOException("interrupted") } }
+            assertFailsWith<InterruptedIOException> { client.send(ground.request()) }
+            assertTrue(Thread.interrupted())
+            assertEquals(StopReason.Cancelled(CancelKind.INTERRUPTED), ground.endReason())
+        }
+
+    @Test
+    fun `Android's main thread never waits, and its response is delivered open`() =
+        onEndlessGround { ground ->
+            ground.server.enqueue(MockResponse(code = 503, body = "busy"))
+            ground.client(policy, configure = { isMainThread = { true } }).send(ground.request()).use { response ->
+                assertEquals("busy", response.body.string())
+                assertEquals(StopReason.Cancelled(CancelKind.MAIN_THREAD), response.retryReport!!.reason)
+            }
+        }
+
+    @Test
+    fun `on Android's main thread a failure comes out at once`() =
+        onEndlessGround { ground ->
+            val failure = IOException()
+            val client = ground.client(policy, configure = { isMainThread = { true } }) { addInterceptor { throw failure } }
+            assertEquals(failure, assertFailsWith<IOException> { client.send(ground.request()) })
+            assertEquals(StopReason.Cancelled(CancelKind.MAIN_THREAD), failure.retryReport!!.reason)
+        }
+
+    @Test
+    fun `a policy that cuts at the deadline ends an attempt in flight, as a timeout and not as a cancel`() =
+        Ground().use { ground ->
+            ground.server.enqueue(MockResponse.Builder().onResponseStart(Stall).build())
+            val cutting =
+                RetryPolicy {
+                    maxElapsedMillis = 300
+                    cutAtDeadline = true
+                }
+            val failure = assertFailsWith<InterruptedIOException> { ground.client(cutting).send(ground.request()) }
+            assertEquals("timeout", failure.message)
+            assertEquals(StopReason.Elapsed, failure.retryReport!!.reason)
+            assertEquals(StopReason.Elapsed, ground.endReason())
+        }
+
+    @Test
+    fun `the cut ends with the response head`() =
+        Ground().use { ground ->
+            val slow =
+                MockResponse
+                    .Builder()
+                    .body("one, two, three")
+                    .throttleBody(5, 700, TimeUnit.MILLISECONDS)
+                    .build()
+            ground.server.enqueue(slow)
+            val cutting =
+                RetryPolicy {
+                    maxElapsedMillis = 1_000
+                    cutAtDeadline = true
+                }
+            ground.client(cutting).send(ground.request()).use { assertEquals("one, two, three", it.body.string()) }
+        }
+
+    companion object {
+        /** Loading the library and the first classes takes longer than the time limits here. */
+        @JvmStatic
+        @BeforeAll
+        fun warmUp() =
+            Ground().use { ground ->
+                ground.server.enqueue(status(503))
+                ground.client().send(ground.request()).close()
+            }
+    }
+}
