@@ -6,7 +6,6 @@ import java.io.FileOutputStream
 import java.io.IOException
 import java.io.PrintStream
 import java.nio.file.Files
-import java.util.Locale
 import java.util.concurrent.TimeUnit
 import kotlin.system.exitProcess
 
@@ -108,9 +107,8 @@ internal class Demo(
 
     private fun show(run: RideRun) {
         val ride = run.ride
-        section(
-            "${ride.name}, seed ${run.seed}: ${ride.seconds} s, without signal for ${ride.deadSeconds.size} s in ${ride.outages.size} outages",
-        )
+        val outages = if (ride.outages.size == 1) "1 outage" else "${ride.outages.size} outages"
+        section("Seed ${run.seed}, ${ride.name}: no signal for ${ride.deadSeconds.size} of ${ride.seconds} s, in $outages")
         for (client in run.clients) {
             val lines = wrapped("${client.name}: ${client.setUp}", terminal.width - 4)
             out.println("  " + lines.first().replaceFirst(client.name, paint.bold(client.name)))
@@ -131,7 +129,7 @@ internal class Demo(
 
     private fun section(title: String) {
         out.println()
-        out.println("  ${paint.bold(title.replaceFirstChar { it.titlecase(Locale.ROOT) })}")
+        out.println("  ${paint.bold(title)}")
         out.println()
     }
 

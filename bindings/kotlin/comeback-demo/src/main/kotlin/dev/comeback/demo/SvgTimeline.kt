@@ -42,12 +42,9 @@ private class SvgTimeline(
 
     private fun title() = "One ride, the same ${run.comeback.score.taps} taps on “order”, two retrying clients"
 
-    private fun subtitle(): String {
-        val ride = "${run.ride.name.replaceFirstChar {
-            it.uppercase()
-        }}: no signal for ${run.ride.deadSeconds.size} of ${run.ride.seconds} s"
-        return "$ride (seed ${run.seed}). Both clients have the same timeouts and links that die and return together."
-    }
+    private fun subtitle() =
+        "Seed ${run.seed}, ${run.ride.name}: no signal for ${run.ride.deadSeconds.size} of ${run.ride.seconds} s. " +
+            "Same timeouts for both, and links that die and return together."
 
     private fun legend(y: Int) {
         legendRow(

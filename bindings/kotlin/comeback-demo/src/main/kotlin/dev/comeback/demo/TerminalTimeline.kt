@@ -31,7 +31,7 @@ internal class TerminalTimeline(
         val step = AXIS_STEPS.first { it * Ride.SECOND / columnMillis >= AXIS_MIN_COLUMNS }
         val line = CharArray(usedColumns) { ' ' }
         for (second in 0..(run.endMillis / Ride.SECOND).toInt() step step) {
-            val label = if (second == 0) "0 s" else second.toString()
+            val label = if (second == 0) "0s" else second.toString()
             val at = column(second * Ride.SECOND)
             if (at + label.length <= usedColumns) label.forEachIndexed { index, char -> line[at + index] = char }
         }

@@ -14,7 +14,7 @@ class TerminalTimelineTest {
         val timeline = TerminalTimeline(run, width = 62, Paint(false), colours = false)
         assertEquals(
             listOf(
-                "  0 s       2░░░░░░░░░4░░░░░░░░░6         8         10",
+                "  0s        2░░░░░░░░░4░░░░░░░░░6         8         10",
                 "           ─×──────────────────────2           ─✓",
                 "            ░░░░░×────✗░░░░░░░░░",
             ).joinToString("\n"),
