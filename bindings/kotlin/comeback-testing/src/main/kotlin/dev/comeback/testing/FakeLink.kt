@@ -29,7 +29,7 @@ public class FakeLink private constructor(
 ) : AutoCloseable {
     private val lock = Any()
     private val connections: MutableSet<Connection> = ConcurrentHashMap.newKeySet()
-    private var listening: ServerSocket? = null
+    private var listening: Listening? = null
     private var words = 0
     private val late =
         ScheduledThreadPoolExecutor(1) { task -> thread(start = false, isDaemon = true, name = "fake-link-telling") { task.run() } }
@@ -78,7 +78,7 @@ public class FakeLink private constructor(
     }
 
     private fun stop() {
-        listening?.close()
+        listening?.stop()
         listening = null
         connections.forEach { it.reset() }
     }
@@ -118,22 +118,41 @@ public class FakeLink private constructor(
             socket.close()
             throw failure
         }
-        listening = socket
-        thread(isDaemon = true, name = "fake-link-$port") { accept(socket) }
+        listening = Listening(socket)
     }
 
-    private fun accept(socket: ServerSocket) {
-        while (true) {
-            val client =
+    private inner class Listening(
+        private val socket: ServerSocket,
+    ) {
+        private val acceptor = thread(isDaemon = true, name = "fake-link-${socket.localPort}") { accept() }
+
+        private fun accept() {
+            while (true) {
+                val client =
+                    try {
+                        socket.accept()
+                    } catch (_: IOException) {
+                        return
+                    }
+                val connection = Connection(client)
+                connections += connection
+                // A cut may have come in between, and not have seen this connection.
+                if (socket.isClosed) connection.reset() else connection.start()
+            }
+        }
+
+        /** A closed socket listens on while a thread is still inside `accept`. */
+        fun stop() {
+            socket.close()
+            var interrupted = false
+            while (acceptor.isAlive) {
                 try {
-                    socket.accept()
-                } catch (_: IOException) {
-                    return // Cut.
+                    acceptor.join()
+                } catch (_: InterruptedException) {
+                    interrupted = true
                 }
-            val connection = Connection(client)
-            connections += connection
-            // A cut may have come in between, and not have seen this connection.
-            if (socket.isClosed) connection.reset() else connection.start()
+            }
+            if (interrupted) Thread.currentThread().interrupt()
         }
     }
 

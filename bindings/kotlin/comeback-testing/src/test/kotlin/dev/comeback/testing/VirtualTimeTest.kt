@@ -1,0 +1,151 @@
+// How virtual time moves, and that calls retry in it without waiting.
+package dev.comeback.testing
+
+import dev.comeback.CallSession
+import dev.comeback.Comeback
+import dev.comeback.FailureKind
+import dev.comeback.Jitter
+import dev.comeback.ManualConnectivity
+import dev.comeback.NextStep
+import dev.comeback.Outcome
+import dev.comeback.RequestFacts
+import dev.comeback.RetryEvent
+import dev.comeback.RetryListener
+import dev.comeback.RetryPolicy
+import dev.comeback.StopReason
+import dev.comeback.Wakeup
+import dev.comeback.WokenBy
+import kotlin.test.Test
+import kotlin.test.assertEquals
+import kotlin.test.assertFailsWith
+import kotlin.test.assertFalse
+import kotlin.test.assertIs
+import kotlin.test.assertNull
+import kotlin.test.assertTrue
+
+class VirtualTimeTest {
+    private val time = VirtualTime()
+
+    @Test
+    fun `a wait ends at once and the clock stands at its end`() {
+        assertFalse(time.await(Wakeup(), 5 * SECOND))
+        assertEquals(5 * SECOND, time.nanos())
+    }
+
+    @Test
+    fun `a wait for an instant that is over leaves the clock alone`() {
+        time.advance(9 * SECOND)
+        assertFalse(time.await(Wakeup(), SECOND))
+        assertEquals(9 * SECOND, time.nanos())
+    }
+
+    @Test
+    fun `a wake before the wait is used up and moves nothing`() {
+        val wakeup = Wakeup()
+        wakeup.wake()
+        assertTrue(time.await(wakeup, SECOND))
+        assertEquals(0, time.nanos())
+        assertFalse(time.await(wakeup, SECOND))
+    }
+
+    @Test
+    fun `what happens meanwhile happens in order at its instant, and may end the wait`() {
+        val wakeup = Wakeup()
+        val seen = ArrayList<Pair<String, Long>>()
+        time.at(3 * SECOND) {
+            seen += "wake" to time.nanos()
+            wakeup.wake()
+        }
+        time.at(SECOND) { seen += "first" to time.nanos() }
+        time.at(SECOND) { seen += "second" to time.nanos() }
+        time.at(4 * SECOND) { seen += "late" to time.nanos() }
+        assertTrue(time.await(wakeup, 10 * SECOND))
+        assertEquals(listOf("first" to SECOND, "second" to SECOND, "wake" to 3 * SECOND), seen.toList())
+        assertEquals(3 * SECOND, time.nanos())
+        time.advance(SECOND)
+        assertEquals("late" to 4 * SECOND, seen.last())
+    }
+
+    @Test
+    fun `a wake at the very end of a wait ends it as woken`() {
+        val wakeup = Wakeup()
+        time.at(SECOND) { wakeup.wake() }
+        assertTrue(time.await(wakeup, SECOND))
+    }
+
+    @Test
+    fun `time does not run backwards`() {
+        assertFailsWith<IllegalArgumentException> { time.advance(-1) }
+    }
+
+    @Test
+    fun `the wall clock goes on with it`() {
+        assertNull(time.wallMillis())
+        time.wallMillisAtZero = 784_111_777_000
+        time.advance(2 * SECOND)
+        assertEquals(784_111_779_000, time.wallMillis())
+    }
+
+    @Test
+    fun `an interrupt ends a wait as ever`() {
+        Thread.currentThread().interrupt()
+        assertFailsWith<InterruptedException> { time.await(Wakeup(), SECOND) }
+        assertEquals(0, time.nanos())
+    }
+
+    private class Call(
+        val time: VirtualTime,
+        val comeback: Comeback,
+        val heard: List<RetryEvent>,
+    ) {
+        /** Fails every attempt. */
+        fun run(): NextStep.Stop {
+            val session = CallSession(comeback, RetryPolicy { jitter = Jitter.NONE }, null, RequestFacts("GET"))
+            val wakeup = Wakeup()
+            while (true) {
+                session.noteAttempt()
+                var step = session.failed(Outcome.failure(FailureKind.RESET))
+                while (step is NextStep.Sleep) {
+                    session.await(step, wakeup)
+                    step = session.woken()
+                }
+                if (step is NextStep.Stop) return step
+                assertIs<NextStep.Go>(step)
+            }
+        }
+    }
+
+    private fun call(connectivity: (VirtualTime) -> ManualConnectivity = ::ManualConnectivity): Call {
+        val heard = ArrayList<RetryEvent>()
+        lateinit var time: VirtualTime
+        val comeback =
+            Comeback {
+                time = instantWaits()
+                this.connectivity = connectivity(time)
+                listener = RetryListener { heard += it }
+            }
+        return Call(time, comeback, heard)
+    }
+
+    @Test
+    fun `a call makes all its attempts without waiting`() {
+        val call = call()
+        assertEquals(StopReason.Attempts, call.run().reason)
+        assertEquals(7 * SECOND, call.time.nanos())
+        assertEquals(4, call.heard.count { it is RetryEvent.AttemptFailed })
+    }
+
+    @Test
+    fun `an edge in the middle of a wait ends it there`() {
+        lateinit var network: ManualConnectivity
+        val call = call { ManualConnectivity(it).also { made -> network = made } }
+        call.time.at(2 * SECOND + 1) { network.restored() }
+        call.run()
+        val woken = call.heard.filterIsInstance<RetryEvent.Resumed>().single { it.by == WokenBy.EDGE }
+        assertEquals(SECOND + 1, woken.effectiveNanos)
+    }
+
+    private companion object {
+        const val SECOND = 1_000_000_000L
+    }
+}
