@@ -15,7 +15,7 @@ import java.util.Locale
 import java.util.concurrent.ConcurrentHashMap
 
 /**
- * The client with Comeback: the payment policy with the hand-written interceptor's number of sends (so that none of the two
+ * The client with Comeback: the payment policy with the hand-written interceptor's number of sends (so that neither
  * has more tries), an idempotency key made for each order, and a phone's late knowledge of the network.
  */
 internal fun comebackClient(
@@ -37,8 +37,8 @@ internal fun comebackClient(
     val policy = RetryPolicy(base = RetryPolicy.PAYMENT) { maxAttempts = HandWrittenInterceptor.MAX_SENDS }
     return OrderClient(
         COMEBACK,
-        "payment policy with 4 attempts, full jitter 1 s to 8 s; key made for each order; hears of a loss " +
-            "${inSeconds(lossLateMillis)} late, of the return ${inSeconds(returnLateMillis)} late",
+        "payment policy: 4 attempts in 15 s, full jitter 1–8 s, silent re-sends off, a key per order, hears of loss/return " +
+            "${inSeconds(lossLateMillis)}/${inSeconds(returnLateMillis)} s late",
         OrderClient
             .common()
             .comeback(comeback, policy) {
@@ -76,4 +76,4 @@ internal class NoComeback(
     cause: Throwable,
 ) : Exception(message, cause)
 
-private fun inSeconds(millis: Int) = String.format(Locale.ROOT, "%.1f s", millis / 1000.0)
+private fun inSeconds(millis: Int) = String.format(Locale.ROOT, "%.1f", millis / 1000.0)

@@ -118,7 +118,7 @@ internal class Demo(
         scoreTable(run.handWritten.score, run.comeback.score).forEach(out::println)
         out.println()
         wrapped(LAG_MEANS, terminal.width - 2).forEach { out.println("  ${paint.faint(it)}") }
-        val timeline = TerminalTimeline(run, terminal.width, paint, terminal.colours)
+        val timeline = TerminalTimeline(run, terminal.width, paint)
         for (client in run.clients) {
             section(client.name)
             timeline.lines(client).forEach(out::println)

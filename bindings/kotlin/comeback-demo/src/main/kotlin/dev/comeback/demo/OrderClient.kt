@@ -62,7 +62,7 @@ internal class OrderClient(
         fun handWritten(): OrderClient =
             OrderClient(
                 HAND_WRITTEN,
-                "interceptor with Thread.sleep: 4 sends, full jitter 1 s to 8 s; no idempotency key, does not hear of the network",
+                "interceptor with Thread.sleep: 4 sends, full jitter 1–8 s, OkHttp's silent re-sends on, no idempotency key, deaf to the network",
                 common().addInterceptor(HandWrittenInterceptor()).addInterceptor(AttemptRecorder).build(),
             )
     }

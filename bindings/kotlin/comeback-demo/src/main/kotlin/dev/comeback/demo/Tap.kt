@@ -21,7 +21,7 @@ internal fun taps(
     count: Int,
 ): List<Tap> {
     val random = SplittableRandom(seed).split() // not the numbers that made the ride
-    val last = ride.seconds - QUIET_AT_THE_END
+    val last = maxOf(1, ride.seconds - QUIET_AT_THE_END)
     val dead = ride.deadSeconds.filter { it < last }
     val alive = ride.aliveSeconds.filter { it < last }
 

@@ -70,7 +70,7 @@ internal fun wrapped(
 
 /** Colours for standard output, or none. */
 internal class Paint(
-    private val colours: Boolean,
+    val colours: Boolean,
 ) {
     fun bold(text: String) = wrapped(text, "1")
 

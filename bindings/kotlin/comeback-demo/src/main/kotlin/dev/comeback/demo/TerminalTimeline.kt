@@ -9,7 +9,6 @@ internal class TerminalTimeline(
     private val run: RideRun,
     private val width: Int,
     private val paint: Paint,
-    private val colours: Boolean,
 ) {
     private val columns = width - MARGIN.length
     private val columnMillis = maxOf(MIN_COLUMN_MILLIS, (run.endMillis + columns - 1) / columns)
@@ -78,7 +77,7 @@ internal class TerminalTimeline(
         column: Int,
     ) = when {
         mark.char != ' ' -> paint.cell(mark.char.toString(), mark.colour, dead[column])
-        dead[column] && !colours -> SHADE
+        dead[column] && !paint.colours -> SHADE
         dead[column] -> paint.cell(" ", null, true)
         else -> " "
     }
@@ -89,7 +88,7 @@ internal class TerminalTimeline(
     fun legend(): List<String> {
         val parts =
             listOf(
-                (if (colours) paint.cell("  ", null, true) else SHADE + SHADE) to "no signal",
+                (if (paint.colours) paint.cell("  ", null, true) else SHADE + SHADE) to "no signal",
                 painted(KNOWN) to "the phone knows",
                 painted(WAITING) to "waiting",
                 painted(FAILED) to "attempt failed",

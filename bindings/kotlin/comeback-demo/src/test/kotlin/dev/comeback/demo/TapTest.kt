@@ -33,6 +33,11 @@ class TapTest {
     }
 
     @Test
+    fun `the shortest of rides can be tapped`() {
+        for (seconds in 1..3) assertEquals(5, taps(Ride("short", List(seconds) { true }), 1, 5).size)
+    }
+
+    @Test
     fun `a ride that is alive or dead throughout is tapped all the same`() {
         assertEquals(10, taps(Ride("alive", List(20) { true }), 1, 10).size)
         assertEquals(10, taps(Ride("dead", List(20) { false }), 1, 10).size)

@@ -11,7 +11,7 @@ class TerminalTimelineTest {
     @Test
     fun `without colours dead seconds are shaded and every mark is in its column`() {
         // 60 columns after the margin, 0.2 s each: tap 1 at column 9, dead from 10 to 29.
-        val timeline = TerminalTimeline(run, width = 62, Paint(false), colours = false)
+        val timeline = TerminalTimeline(run, width = 62, Paint(colours = false))
         assertEquals(
             listOf(
                 "  0s        2░░░░░░░░░4░░░░░░░░░6         8         10",
@@ -24,22 +24,22 @@ class TerminalTimelineTest {
 
     @Test
     fun `a wake stays visible beside the success it brought`() {
-        val timeline = TerminalTimeline(run, width = 62, Paint(false), colours = false)
+        val timeline = TerminalTimeline(run, width = 62, Paint(colours = false))
         val row = timeline.lines(run.comeback)[2]
         assertTrue(row.contains("▲✓"), row)
     }
 
     @Test
     fun `what the phone knew of is marked for the client that listens`() {
-        val timeline = TerminalTimeline(run, width = 62, Paint(false), colours = false)
+        val timeline = TerminalTimeline(run, width = 62, Paint(colours = false))
         assertEquals("            " + "░".repeat(15) + "▔".repeat(6), timeline.lines(run.comeback)[1])
         assertTrue(timeline.lines(run.handWritten).none { '▔' in it })
     }
 
     @Test
     fun `with colours the picture is the same once they are taken out, dead seconds being a background`() {
-        val plain = TerminalTimeline(run, 100, Paint(false), colours = false)
-        val coloured = TerminalTimeline(run, 100, Paint(true), colours = true)
+        val plain = TerminalTimeline(run, 100, Paint(colours = false))
+        val coloured = TerminalTimeline(run, 100, Paint(colours = true))
         for (client in run.clients) {
             assertEquals(
                 plain.lines(client).map { it.replace('░', ' ').trimEnd() },
@@ -52,7 +52,7 @@ class TerminalTimelineTest {
     @Test
     fun `no line is wider than the terminal`() {
         for (width in listOf(60, 80, 100, 160)) {
-            val timeline = TerminalTimeline(run, width, Paint(false), colours = false)
+            val timeline = TerminalTimeline(run, width, Paint(colours = false))
             for (line in run.clients.flatMap(timeline::lines) + timeline.legend()) {
                 assertTrue(line.length <= width, "$width: $line")
             }
@@ -61,7 +61,7 @@ class TerminalTimelineTest {
 
     @Test
     fun `the legend names every mark`() {
-        val legend = TerminalTimeline(run, 100, Paint(false), colours = false).legend().joinToString("\n")
+        val legend = TerminalTimeline(run, 100, Paint(colours = false)).legend().joinToString("\n")
         val marks = "░░ no signal|▔ the phone knows|─ waiting|× attempt failed|▲ woken|✓ served|2 ordered twice|✗ gave up|? gave up, yet"
         for (mark in marks.split('|')) {
             assertTrue(mark in legend, mark)
