@@ -42,13 +42,7 @@ internal fun comebackClient(
         OrderClient
             .common()
             .comeback(comeback, policy) {
-                label = { request ->
-                    request
-                        .tag(TapRecord::class.java)
-                        ?.tap
-                        ?.id
-                        ?.toString()
-                }
+                label = { request -> request.tag(TapRecord::class.java)?.run { "${tap.id}" } }
             }.addInterceptor(AttemptRecorder)
             .build(),
         prepared = { record ->
