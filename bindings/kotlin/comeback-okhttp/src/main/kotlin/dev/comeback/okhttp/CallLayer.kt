@@ -12,12 +12,19 @@ import java.util.concurrent.atomic.AtomicBoolean
 internal class CallLayer {
     private val active = AtomicBoolean()
 
-    val key = IdempotencyKey()
+    val keys = IdempotencyKeys()
 
     /** Woken by the call's cancel, once there is a witness. */
     val wakeup by lazy { Wakeup() }
 
     private var witness: AttemptWitness? = null
+
+    /** The policy in force forbids the client to send a request again by itself. */
+    @Volatile
+    var clientMustNotResend: Boolean = false
+
+    /** Whether Comeback is at work on the call just now. */
+    val isActive: Boolean get() = active.get()
 
     /** False if a Comeback further out has the call. */
     fun enter(): Boolean = active.compareAndSet(false, true)

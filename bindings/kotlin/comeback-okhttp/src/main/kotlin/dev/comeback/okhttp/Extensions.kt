@@ -19,7 +19,9 @@ public fun OkHttpClient.Builder.comeback(
     comeback: Comeback,
     policy: RetryPolicy = RetryPolicy.DEFAULT,
     configure: ComebackOkHttp.() -> Unit = {},
-): OkHttpClient.Builder = addInterceptor(ComebackInterceptor(comeback, policy, ComebackOkHttp().apply(configure)))
+): OkHttpClient.Builder =
+    addInterceptor(ComebackInterceptor(comeback, policy, ComebackOkHttp().apply(configure)))
+        .apply { if (RetryAfterGuard !in networkInterceptors()) addNetworkInterceptor(RetryAfterGuard) }
 
 /** The policy for this request, whatever the client's. [RetryPolicy.OFF] lets it pass. */
 public fun Request.Builder.retryPolicy(policy: RetryPolicy): Request.Builder = tag(RetryPolicy::class.java, policy)

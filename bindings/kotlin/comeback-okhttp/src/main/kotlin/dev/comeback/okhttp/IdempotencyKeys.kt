@@ -8,19 +8,19 @@ import java.util.UUID
 internal object MakeIdempotencyKey
 
 /**
- * The key of one [okhttp3.Call]. An interceptor outside may send the same request through Comeback again, and that is the same logical call; but
- * it may also send another one, and that must not carry this key.
+ * The keys of one [okhttp3.Call]. An interceptor outside may send the same request through Comeback again, and that is the same logical call; but it
+ * may also send another one, and that must not carry the first one's key.
  */
-internal class IdempotencyKey {
-    private var keyed: Request? = null
-    private var key: String? = null
+internal class IdempotencyKeys {
+    private val keyed = ArrayList<Pair<Request, String>>(1)
 
     fun keyFor(request: Request): String {
-        val before = keyed
-        val isSame = before != null && before.url == request.url && before.method == request.method && before.body === request.body
-        return key?.takeIf { isSame } ?: UUID.randomUUID().toString().also {
-            keyed = request
-            key = it
-        }
+        val before = keyed.firstOrNull { (other, _) -> isSame(request, other) }
+        return before?.second ?: UUID.randomUUID().toString().also { keyed += request to it }
     }
+
+    private fun isSame(
+        one: Request,
+        other: Request,
+    ): Boolean = one.url == other.url && one.method == other.method && one.body === other.body
 }

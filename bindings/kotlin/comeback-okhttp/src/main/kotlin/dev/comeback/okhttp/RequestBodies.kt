@@ -38,19 +38,13 @@ internal class WatchedBody(
 /** Whether the body can be written again, byte for byte. */
 internal fun RequestBody.isReplayable(): Boolean = !isOneShot() && !isDuplex()
 
-/**
- * [request] with a [WatchedBody] where one is needed. Without a body the client re-sends after "503, Retry-After: 0" unasked; a request that
- * [mayRepeat] can bear that, another gets an empty body, as OkHttp itself gives to every DELETE.
- */
+/** [request] with a [WatchedBody] where one is needed. */
 internal fun watched(
     request: Request,
     witness: AttemptWitness,
     clientMayResend: Boolean,
-    mayRepeat: Boolean,
 ): Request {
-    val body = request.body ?: if (clientMayResend || mayRepeat || !takesBody(request.method)) return request else RequestBody.EMPTY
-    if (clientMayResend && body.isReplayable()) return request
+    val body = request.body
+    if (body == null || (clientMayResend && body.isReplayable())) return request
     return request.newBuilder().method(request.method, WatchedBody(body, witness, clientMayResend)).build()
 }
-
-private fun takesBody(method: String): Boolean = method != "GET" && method != "HEAD"

@@ -71,6 +71,7 @@ internal class RetryLoop(
         private set
 
     fun run(): Response {
+        layer.clientMustNotResend = facts.clientResendsOff
         try {
             var inactivityNanos: Long? = null
             while (true) {
@@ -143,12 +144,12 @@ internal class RetryLoop(
 
     /** A first attempt is left alone, unless something about it can only be known by listening. */
     private fun prepare() {
-        // Without asking about its key: one that has a body is listened to in any case.
+        // Whatever its key: one that has a body is listened to in any case.
         val mayRepeat = facts.mayRepeat(request.method) && !isConditional
         val isKnownOffline = noted.state == NetworkState.OFFLINE || noted.state == NetworkState.BLOCKED
         outgoing = request
         if (request.body != null || !mayRepeat || isKnownOffline) {
-            outgoing = watched(request, watch(), clientMayResend = !facts.clientResendsOff, mayRepeat)
+            outgoing = watched(request, watch(), clientMayResend = !facts.clientResendsOff)
         }
     }
 
@@ -294,14 +295,14 @@ internal class RetryLoop(
             if (report == null && body !is WatchedBody) return response
             val request = response.request.newBuilder()
             if (report != null) request.tag(RetryReport::class.java, report)
-            if (body is WatchedBody) request.method(response.request.method, if (this.request.body == null) null else body.body)
+            if (body is WatchedBody) request.method(response.request.method, body.body)
             response.newBuilder().request(request.build()).build()
         } ?: response
 
     private fun withKey(request: Request): Request {
         val isWanted = facts.makesKey(request.method) || request.tag(MakeIdempotencyKey::class.java) != null
         if (!isWanted || request.header(facts.keyHeader) != null) return request
-        val key = layer.key.keyFor(request)
+        val key = layer.keys.keyFor(request)
         return request.newBuilder().header(facts.keyHeader, if (facts.keyQuoted) "\"$key\"" else key).build()
     }
 

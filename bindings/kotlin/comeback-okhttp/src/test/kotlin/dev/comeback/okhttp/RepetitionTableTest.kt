@@ -30,13 +30,12 @@ internal class RepetitionTableTest {
 
     /**
      * @param isSeen whether the server counts the request this happened to
-     * @param clientResends whether OkHttp, left to itself, sends again at once; without a body it does so after some statuses whatever it is told
+     * @param clientResends whether OkHttp, left to itself, sends again at once
      */
     private enum class Effect(
         val promise: Promise,
         val isSeen: Boolean = true,
         val clientResends: Boolean = false,
-        val resendsBodiless: Boolean = false,
         val needsBody: Boolean = false,
     ) {
         CONNECTION_REFUSED(Promise.NEVER_SENT, isSeen = false),
@@ -54,7 +53,7 @@ internal class RepetitionTableTest {
         POOLED_CLOSED_BEFORE_RESPONSE(Promise.IN_DOUBT, clientResends = true),
         POOLED_DROPPED_WHILE_IDLE(Promise.IN_DOUBT, isSeen = false, clientResends = true),
         STATUS_503(Promise.STATUS),
-        STATUS_503_RETRY_AFTER_0(Promise.STATUS, clientResends = true, resendsBodiless = true),
+        STATUS_503_RETRY_AFTER_0(Promise.STATUS, clientResends = true),
         STATUS_408(Promise.STATUS, clientResends = true),
         HALF_RESPONSE_BODY(Promise.ANSWERED),
     }
@@ -86,8 +85,7 @@ internal class RepetitionTableTest {
     ): Int {
         val seen = if (effect.isSeen) 1 else 0
         val mayRepeat = if (hasKey) sort.mayRepeatKeyed else sort.mayRepeat
-        val isBodiless = sort == Sort.GET || sort == Sort.HEAD
-        val clientDoesIt = (effect.clientResends && resends == ClientResends.KEEP) || (effect.resendsBodiless && isBodiless)
+        val clientDoesIt = effect.clientResends && resends == ClientResends.KEEP
         val goesAgain = clientDoesIt || effect.promise == Promise.NEVER_SENT || (effect.promise != Promise.ANSWERED && mayRepeat)
         return seen + if (goesAgain) 1 else 0
     }

@@ -1,0 +1,119 @@
+// One key per logical call, the same on every attempt and redirect, never over the caller's, only when asked for.
+package dev.comeback.okhttp
+
+import dev.comeback.KeyForm
+import dev.comeback.RetryPolicy
+import dev.comeback.StopReason
+import okhttp3.RequestBody.Companion.toRequestBody
+import org.junit.jupiter.api.Test
+import java.util.UUID
+import kotlin.test.assertEquals
+import kotlin.test.assertNotEquals
+
+internal class IdempotencyKeysTest {
+    private fun Ground.keys(header: String = Ground.KEY) = received().map { it.headers[header] }
+
+    private val making = RetryPolicy { makeKey = true }
+
+    @Test
+    fun `one key serves all attempts and redirects of a call`() =
+        Ground().use { ground ->
+            repeat(2) { ground.server.enqueue(status(503)) }
+            ground.server.enqueue(status(307, "Location" to "/elsewhere"))
+            assertEquals(200, ground.client().outcomeOf(ground.post { makeIdempotencyKey() }))
+            val keys = ground.keys()
+            assertEquals(4, keys.size)
+            assertEquals(1, keys.toSet().size)
+            UUID.fromString(keys.first())
+        }
+
+    @Test
+    fun `every call has its own key`() =
+        Ground().use { ground ->
+            val client = ground.client(making)
+            repeat(5) { client.outcomeOf(ground.post()) }
+            assertEquals(5, ground.keys().toSet().size)
+        }
+
+    @Test
+    fun `the caller's key is never overwritten`() =
+        Ground().use { ground ->
+            ground.server.enqueue(status(503))
+            ground.client(making).outcomeOf(ground.post { header(Ground.KEY, "mine").makeIdempotencyKey() })
+            assertEquals(listOf<String?>("mine", "mine"), ground.keys())
+        }
+
+    @Test
+    fun `an empty key is the caller's too, but it makes nothing repeatable`() =
+        Ground().use { ground ->
+            ground.server.enqueue(status(503))
+            ground.client(making).outcomeOf(ground.post { header(Ground.KEY, "") })
+            assertEquals(listOf<String?>(""), ground.keys())
+        }
+
+    @Test
+    fun `no key is made unless policy or request ask, and then only for POST and PATCH`() =
+        Ground().use { ground ->
+            ground.client().outcomeOf(ground.post())
+            val client = ground.client(making)
+            client.outcomeOf(ground.request())
+            client.outcomeOf(ground.request("PUT", Ground.BODY.toRequestBody()))
+            assertEquals(listOf(null, null, null), ground.keys())
+        }
+
+    @Test
+    fun `header and form are the policy's`() =
+        Ground().use { ground ->
+            val policy =
+                RetryPolicy {
+                    keyHeader = "X-Request-Key"
+                    keyForm = KeyForm.QUOTED
+                    makeKey = true
+                }
+            ground.client(policy).outcomeOf(ground.post())
+            val key = ground.keys("X-Request-Key").single()!!
+            assertEquals('"', key.first())
+            UUID.fromString(key.removeSurrounding("\""))
+        }
+
+    @Test
+    fun `a retry layer outside sends the same key again, but another request of the same call has another`() =
+        Ground().use { ground ->
+            val other = ground.request("PATCH", "another".toRequestBody())
+            val client =
+                ground.remember(
+                    okhttp3.OkHttpClient
+                        .Builder()
+                        .addInterceptor { chain ->
+                            chain.proceed(chain.request()).close()
+                            chain.proceed(other).close()
+                            chain.proceed(chain.request())
+                        }.comeback(ground.comeback, making)
+                        .build(),
+                )
+            client.outcomeOf(ground.post())
+            val keys = ground.keys()
+            assertEquals(keys[0], keys[2])
+            assertNotEquals(keys[0], keys[1])
+        }
+
+    @Test
+    fun `409 is retried only where the policy lists it, and only with a key`() =
+        Ground().use { ground ->
+            val inProgress = RetryPolicy { retryStatuses = setOf(409, 503) }
+            ground.server.enqueue(status(409))
+            assertEquals(200, ground.client(inProgress).outcomeOf(ground.post { header(Ground.KEY, "k") }))
+            ground.server.enqueue(status(409))
+            assertEquals(409, ground.client(inProgress).outcomeOf(ground.post()))
+            ground.server.enqueue(status(409))
+            assertEquals(409, ground.client().outcomeOf(ground.post { header(Ground.KEY, "k") }))
+        }
+
+    @Test
+    fun `without a key a POST that got 503 is sent once`() =
+        Ground().use { ground ->
+            ground.server.enqueue(status(503))
+            ground.client().send(ground.post()).use { assertEquals(StopReason.NotRepeatable, it.retryReport!!.reason) }
+            assertEquals(1, ground.server.requestCount)
+        }
+}

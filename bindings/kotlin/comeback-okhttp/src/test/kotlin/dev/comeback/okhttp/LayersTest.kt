@@ -1,0 +1,162 @@
+// One layer acts; what cannot go again passes; nothing stays open.
+package dev.comeback.okhttp
+
+import dev.comeback.RetryEvent
+import dev.comeback.RetryPolicy
+import dev.comeback.StopReason
+import dev.comeback.retryReport
+import mockwebserver3.MockResponse
+import okhttp3.Interceptor
+import okhttp3.OkHttpClient
+import okhttp3.Response
+import okhttp3.ResponseBody
+import okhttp3.WebSocket
+import okhttp3.WebSocketListener
+import okio.BufferedSource
+import org.junit.jupiter.api.Test
+import java.io.IOException
+import java.util.concurrent.CompletableFuture
+import java.util.concurrent.CopyOnWriteArrayList
+import java.util.concurrent.TimeUnit
+import kotlin.test.assertEquals
+import kotlin.test.assertFailsWith
+import kotlin.test.assertSame
+
+internal class LayersTest {
+    @Test
+    fun `two layers make as many attempts as one`() =
+        Ground().use { ground ->
+            repeat(20) { ground.server.enqueue(status(503)) }
+            val client = ground.client { comeback(ground.comeback, RetryPolicy.READ) }
+            assertEquals(503, client.outcomeOf(ground.request()))
+            assertEquals(4, ground.server.requestCount)
+            assertEquals(1, ground.heard<RetryEvent.Finished>().size)
+        }
+
+    @Test
+    fun `a retry layer outside is served anew each time`() =
+        Ground().use { ground ->
+            repeat(4) { ground.server.enqueue(status(503)) }
+            val client =
+                ground.remember(
+                    OkHttpClient
+                        .Builder()
+                        .addInterceptor { chain ->
+                            chain.proceed(chain.request()).close()
+                            chain.proceed(chain.request())
+                        }.comeback(ground.comeback)
+                        .build(),
+                )
+            assertEquals(200, client.outcomeOf(ground.request()))
+            assertEquals(5, ground.server.requestCount)
+        }
+
+    @Test
+    fun `interceptors before Comeback run once per call, those after it once per attempt`() =
+        Ground().use { ground ->
+            val ran = CopyOnWriteArrayList<String>()
+
+            fun note(name: String) = Interceptor { chain -> chain.proceed(chain.request()).also { ran += name } }
+            ground.server.enqueue(status(503))
+            val client =
+                ground.remember(
+                    OkHttpClient
+                        .Builder()
+                        .addInterceptor(note("before"))
+                        .comeback(ground.comeback)
+                        .addInterceptor(note("after"))
+                        .build(),
+                )
+            client.outcomeOf(ground.request())
+            assertEquals(listOf("after", "after", "before"), ran)
+        }
+
+    @Test
+    fun `as a network interceptor it lets everything pass`() =
+        Ground().use { ground ->
+            ground.server.enqueue(status(503))
+            val client = ground.remember(OkHttpClient.Builder().addNetworkInterceptor(ComebackInterceptor(ground.comeback)).build())
+            assertEquals(503, client.outcomeOf(ground.request()))
+        }
+
+    @Test
+    fun `a web-socket upgrade is not tried again`() =
+        Ground().use { ground ->
+            ground.server.enqueue(status(503))
+            val failed = CompletableFuture<Int>()
+            val listener =
+                object : WebSocketListener() {
+                    override fun onFailure(
+                        webSocket: WebSocket,
+                        t: Throwable,
+                        response: Response?,
+                    ) {
+                        failed.complete(response?.code)
+                    }
+                }
+            ground.client().newWebSocket(ground.request(), listener)
+            assertEquals(503, failed.get(10, TimeUnit.SECONDS))
+            assertEquals(1, ground.server.requestCount)
+        }
+
+    /** Follows every response body until it is closed. */
+    private class LeakCheck : Interceptor {
+        val open = CopyOnWriteArrayList<Response>()
+        var openAtNextAttempt = 0
+
+        override fun intercept(chain: Interceptor.Chain): Response {
+            openAtNextAttempt += open.size
+            val response = chain.proceed(chain.request())
+            open += response
+            val body = response.body
+            val followed =
+                object : ResponseBody() {
+                    override fun contentType() = body.contentType()
+
+                    override fun contentLength() = body.contentLength()
+
+                    override fun source(): BufferedSource = body.source()
+
+                    override fun close() {
+                        open -= response
+                        body.close()
+                    }
+                }
+            return response.newBuilder().body(followed).build()
+        }
+    }
+
+    @Test
+    fun `no response stays open but the one delivered`() =
+        Ground().use { ground ->
+            repeat(3) { ground.server.enqueue(MockResponse(code = 503, body = "busy ".repeat(100))) }
+            val leakCheck = LeakCheck()
+            val client = ground.client { addInterceptor(leakCheck) }
+            client.send(ground.request()).use { assertEquals(1, leakCheck.open.size) }
+            assertEquals(0, leakCheck.openAtNextAttempt)
+            assertEquals(0, leakCheck.open.size)
+            assertEquals(client.connectionPool.idleConnectionCount(), client.connectionPool.connectionCount())
+        }
+
+    @Test
+    fun `no response stays open when a wait ends the call`() =
+        Ground().use { ground ->
+            ground.server.enqueue(MockResponse(code = 503, body = "busy ".repeat(100)))
+            val leakCheck = LeakCheck()
+            val client = ground.client { addInterceptor(leakCheck) }
+            ground.time.at(0) { ground.comeback.close() }
+            assertFailsWith<IOException> { client.send(ground.request()) }
+            assertEquals(0, leakCheck.open.size)
+            assertEquals(client.connectionPool.idleConnectionCount(), client.connectionPool.connectionCount())
+        }
+
+    @Test
+    fun `one exception thrown over and over does not hang on itself`() =
+        Ground().use { ground ->
+            val constant = IOException("always the same")
+            val client = ground.client { addInterceptor { throw constant } }
+            repeat(2) { assertSame<Throwable>(constant, assertFailsWith<IOException> { client.send(ground.request()) }) }
+            assertEquals(StopReason.Attempts, constant.retryReport!!.reason)
+            assertEquals(0, constant.suppressed.count { it is IOException })
+        }
+}
