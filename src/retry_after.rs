@@ -20,22 +20,22 @@ const DAY_MS: i64 = 86_400_000;
 /// The longest hint among the header's lines, or `None` if none is valid. A line is never split.
 ///
 /// Digits, or a decimal fraction (rounded up to the next millisecond), or an HTTP date in one of its three forms, measured against
-/// the response's `date` or, without a readable one, against `wall_ms`: the wall clock as Unix milliseconds. A time in the past is
-/// zero; more than fits is `i64::MAX` nanoseconds.
+/// the response's `date` or, without a readable one, against `wall_ms`: the wall clock as Unix milliseconds. The same instant tells
+/// the century of a year of two digits. A time in the past is zero; more than fits is `i64::MAX` nanoseconds.
 pub fn retry_after(lines: &[&str], date: Option<&str>, wall_ms: Option<i64>) -> Option<Duration> {
     hint(lines, date, wall_ms).map(duration)
 }
 
 pub(crate) fn hint(lines: &[&str], date: Option<&str>, wall_ms: Option<i64>) -> Option<i64> {
+    let said = date.and_then(|date| http_date(trim(date), wall_ms));
+    let server_now = said.or(wall_ms);
     lines
         .iter()
         .filter_map(|line| {
             let line = trim(line);
             seconds(line).or_else(|| {
-                let when = http_date(line, wall_ms)?;
-                let said = date.and_then(|date| http_date(trim(date), wall_ms));
-                let ahead = when.saturating_sub(said.or(wall_ms)?).max(0);
-                Some(ahead.saturating_mul(MILLISECOND))
+                let ahead = http_date(line, server_now)?.saturating_sub(server_now?);
+                Some(ahead.max(0).saturating_mul(MILLISECOND))
             })
         })
         .max()
@@ -74,9 +74,9 @@ fn seconds(text: &str) -> Option<i64> {
 }
 
 /// One of the three forms of an HTTP date (RFC 9110, 5.6.7) as Unix milliseconds. The weekday must be one, not the right one.
-fn http_date(text: &str, wall_ms: Option<i64>) -> Option<i64> {
+fn http_date(text: &str, now_ms: Option<i64>) -> Option<i64> {
     imf_fixdate(text)
-        .or_else(|| rfc850_date(text, wall_ms))
+        .or_else(|| rfc850_date(text, now_ms))
         .or_else(|| asctime_date(text))
 }
 
@@ -90,7 +90,7 @@ fn imf_fixdate(text: &str) -> Option<i64> {
 }
 
 /// `Sunday, 06-Nov-94 08:49:37 GMT`
-fn rfc850_date(text: &str, wall_ms: Option<i64>) -> Option<i64> {
+fn rfc850_date(text: &str, now_ms: Option<i64>) -> Option<i64> {
     let rest = weekday(text, &LONG_DAYS)?.strip_prefix(", ")?;
     let fields: [&str; 3] = split(rest)?;
     let [date, time, zone] = fields;
@@ -98,14 +98,9 @@ fn rfc850_date(text: &str, wall_ms: Option<i64>) -> Option<i64> {
     let mut parts = date.split('-');
     let (day, month, year) = (parts.next()?, parts.next()?, parts.next()?);
     parts.next().is_none().then_some(())?;
-    // More than 50 years ahead means the most recent past year with these digits.
-    let this_year = year_of(wall_ms.unwrap_or(0).div_euclid(DAY_MS));
-    let full = this_year - this_year.rem_euclid(100) + digits(year, 2)?;
-    let full = if full > this_year + 50 {
-        full - 100
-    } else {
-        full
-    };
+    // The latest year with these digits that is not more than 50 years ahead.
+    let latest = year_of(now_ms.unwrap_or(0).div_euclid(DAY_MS)) + 50;
+    let full = latest - (latest - digits(year, 2)?).rem_euclid(100);
     unix_ms(full, month, digits(day, 2)?, time)
 }
 
