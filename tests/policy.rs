@@ -1,8 +1,12 @@
 //! What a policy may be, how it is read and what it tells a driver, against `vectors/policy.json`.
 
+#![allow(clippy::expect_used)] // a test says no by panicking
+
 mod support;
 
-use comeback::{DriverFacts, RetryPolicy};
+use std::time::Duration;
+
+use comeback::{DriverFacts, PolicyBuilder, RetryPolicy};
 use serde_json::{Value, json};
 use support::*;
 
@@ -147,4 +151,166 @@ fn a_policy_tells_a_driver_all_it_needs_before_a_first_attempt() {
             .collect();
         same(Value::Object(expected), got)
     });
+}
+
+/// What a builder's value is refused with: field, value and rule.
+fn refused(builder: PolicyBuilder) -> [String; 3] {
+    let error = builder.build().expect_err("refused");
+    [error.field(), error.value(), error.rule()].map(str::to_owned)
+}
+
+#[test]
+fn what_overflows_later_is_refused_when_a_policy_is_built() {
+    let builder = RetryPolicy::builder;
+    let day = "must be whole milliseconds from 1 to 86400000 (24 h)";
+    for (build, field, value, rule) in [
+        (builder().base(Duration::ZERO), "base", "0", day),
+        (
+            builder().base(Duration::MAX),
+            "base",
+            "18446744073709551615999.999999",
+            day,
+        ),
+        (
+            builder().cap(Duration::MAX),
+            "cap",
+            "18446744073709551615999.999999",
+            day,
+        ),
+        (
+            builder().base(Duration::from_micros(1_500)),
+            "base",
+            "1.5",
+            day,
+        ),
+        (
+            builder().base(Duration::from_secs(9)),
+            "base",
+            "9000",
+            "must be at most cap, which is 8000",
+        ),
+        (
+            builder().max_elapsed(Duration::from_millis(99)),
+            "max_elapsed",
+            "99",
+            "must be whole milliseconds from 100 to 86400000 (24 h)",
+        ),
+        (
+            builder().max_attempts(0),
+            "max_attempts",
+            "0",
+            "must be from 1 to 100",
+        ),
+        (
+            builder().max_attempts(u32::MAX),
+            "max_attempts",
+            "4294967295",
+            "must be from 1 to 100",
+        ),
+        (
+            builder().retry_statuses([503, 399]),
+            "retry_statuses",
+            "399",
+            "must be from 400 to 599",
+        ),
+    ] {
+        assert_eq!(refused(build), [field, value, rule]);
+    }
+    for factor in [f64::NAN, f64::INFINITY, -2.0, 0.0, 0.999, 10.001, 1.0005] {
+        let [field, value, rule] = refused(builder().factor(factor));
+        assert_eq!(
+            (field.as_str(), value, rule.as_str()),
+            (
+                "factor",
+                factor.to_string(),
+                "must be from 1 to 10 with at most three decimals"
+            )
+        );
+    }
+}
+
+#[test]
+fn the_first_invalid_value_is_the_one_named() {
+    let builder = RetryPolicy::builder()
+        .max_attempts(0)
+        .base(Duration::ZERO)
+        .key_header("");
+    assert_eq!(refused(builder)[0], "max_attempts");
+}
+
+#[test]
+fn fields_are_set_in_any_order_and_checked_together() {
+    let one = RetryPolicy::builder()
+        .base(Duration::from_secs(9))
+        .cap(Duration::from_secs(60));
+    let other = RetryPolicy::builder()
+        .cap(Duration::from_secs(60))
+        .base(Duration::from_secs(9));
+    assert_eq!(one.build(), other.build());
+}
+
+#[test]
+fn a_policy_built_over_another_keeps_what_was_not_set() {
+    let policy = RetryPolicy::payment().to_builder().max_attempts(7).build();
+    let json = RetryPolicy::payment().with_json(r#"{"max_attempts": 7}"#);
+    assert_eq!(policy, json);
+    let policy = policy.expect("valid");
+    assert_eq!(policy.max_attempts(), 7);
+    assert_eq!(policy.max_elapsed(), RetryPolicy::payment().max_elapsed());
+    let cleared = policy.with_json(r#"{"overload": {"base": 1, "factor": 1, "cap": 1}}"#);
+    let cleared = cleared.and_then(|policy| policy.with_json(r#"{"overload": null}"#));
+    assert_eq!(cleared, Ok(policy));
+}
+
+#[test]
+fn a_schedule_is_printed_attempt_by_attempt() {
+    let print = |json: &str| {
+        let policy = RetryPolicy::from_json(json).expect("a valid policy");
+        policy.schedule().to_string()
+    };
+    assert_eq!(
+        print(r#"{"jitter": "none", "base": 100, "cap": 1000, "max_attempts": 6}"#),
+        "attempt 1: at once\n\
+         attempt 2: after 100ms\n\
+         attempt 3: after 200ms\n\
+         attempt 4: after 400ms\n\
+         attempt 5: after 800ms\n\
+         attempt 6: after 1s\n\
+         no attempt starts later than 19.9s after the call began"
+    );
+    assert_eq!(
+        print(r#"{"jitter": "equal", "max_attempts": 3, "max_elapsed": 100}"#),
+        "attempt 1: at once\n\
+         attempt 2: after 500ms to 1s\n\
+         attempt 3: after 1s to 2s\n\
+         no attempt starts later than 0ns after the call began"
+    );
+    assert_eq!(
+        print(r#"{"jitter": "decorrelated", "max_attempts": 4}"#),
+        "attempt 1: at once\n\
+         attempt 2: after 1s to 3s\n\
+         attempt 3: after 1s to 8s\n\
+         attempt 4: after 1s to 8s\n\
+         no attempt starts later than 19.9s after the call began"
+    );
+}
+
+#[test]
+fn a_policy_prints_what_is_not_its_default() {
+    assert_eq!(
+        RetryPolicy::default().to_string(),
+        "RetryPolicy(4 attempts within 20s)"
+    );
+    assert_eq!(
+        RetryPolicy::payment().to_string(),
+        "RetryPolicy(3 attempts within 15s, client_resends = \"off\")"
+    );
+    assert_eq!(
+        RetryPolicy::read().to_string(),
+        "RetryPolicy(5 attempts within 20s, cut_at_deadline = true)"
+    );
+    assert_eq!(
+        RetryPolicy::batch().to_string(),
+        "RetryPolicy(8 attempts within 20s, base = 20, cap = 500)"
+    );
 }

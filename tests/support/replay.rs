@@ -103,7 +103,7 @@ impl Player {
                     Resumed::Stop(reason) => stop_json(reason),
                     Resumed::Sleep(sleep) => self.sleep(sleep),
                     Resumed::Go(go) => {
-                        self.place = Place::InFlight(go.call);
+                        self.place = Place::InFlight(stored(go.call));
                         self.limit = go.limit;
                         json!({"kind": "go", "by": name(go.by), "limit": limit_json(&go.limit)})
                     }
@@ -123,11 +123,11 @@ impl Player {
                 );
                 let decision = match answer.decision {
                     Interruption::Keep { call, ask_at } => {
-                        self.place = Place::InFlight(call);
+                        self.place = Place::InFlight(stored(call));
                         json!({"kind": "keep", "ask_at": ask_at.map(Instant::as_nanos)})
                     }
                     Interruption::Restart { call, limit } => {
-                        self.place = Place::InFlight(call);
+                        self.place = Place::InFlight(stored(call));
                         self.limit = limit;
                         json!({"kind": "restart", "limit": limit_json(&limit)})
                     }
@@ -141,9 +141,19 @@ impl Player {
     fn sleep(&mut self, sleep: Sleep) -> Value {
         let told =
             json!({"kind": "sleep", "ask_at": sleep.ask_at.as_nanos(), "why": name(sleep.why)});
-        self.place = Place::Waiting(sleep.waiting);
+        self.place = Place::Waiting(stored(sleep.waiting));
         told
     }
+}
+
+/// A state that was written down and read again: a plain value, the same as before.
+fn stored<T>(state: T) -> T
+where
+    T: serde::Serialize + serde::de::DeserializeOwned + PartialEq + std::fmt::Debug,
+{
+    let read = named(&name(&state));
+    assert_eq!(state, read);
+    read
 }
 
 fn stop_json(reason: Reason) -> Value {
