@@ -23,8 +23,8 @@ import dev.comeback.ffi.OutcomeClass as CoreOutcomeClass
  * says by [cancelled], anything else that ends the call by [stopped].
  *
  * No method throws. Whatever is wrong with the core or its library becomes `Stop(Internal)`. Once a method has answered [NextStep.Deliver] or
- * [NextStep.Stop] every other answers the same, and nothing more is told. Up to the first failure no native call is made, and nothing is allocated
- * unless there is a listener. One thread at a time drives a call; only [cancelled] and [stopped] may race it.
+ * [NextStep.Stop] every other answers the same, and nothing more is told. Up to the first failure no native call is made, and nothing but this is
+ * allocated unless there is a listener. One thread at a time drives a call; only [cancelled] and [stopped] may race it.
  *
  * @param began when the adapter was entered; instants are [Time.nanos]
  * @param clientEnd the instant at which the client's own timeout ends the whole call; null: never

@@ -1,14 +1,9 @@
 // What an app has one of: the network's state, the listener, and the native library's whereabouts, shared by all clients.
 package dev.comeback
 
-import dev.comeback.ffi.BeginInput
-import dev.comeback.ffi.CompiledPresets
-import dev.comeback.ffi.DecideInput
 import java.util.concurrent.atomic.AtomicBoolean
 import java.util.concurrent.atomic.AtomicLong
 import kotlin.concurrent.thread
-import dev.comeback.ffi.FailureKind as CoreFailureKind
-import dev.comeback.ffi.NetworkState as CoreNetworkState
 
 /**
  * What all clients of an app share. Make one per app; it may be used from any thread.
@@ -73,7 +68,6 @@ public class Comeback internal constructor(
      */
     public fun selfCheck() {
         core.load()
-        exercise()
     }
 
     /** Ends all waits; their calls end as cancelled. Later calls go once, as without Comeback. [connectivity] stays open, it is not ours. */
@@ -108,34 +102,6 @@ public class Comeback internal constructor(
                 }
             }
         }
-    }
-
-    private fun exercise() {
-        val call = core.begin(BeginInput("GET", false, false, false, true, false, 0, 0, null))
-        core.decide(
-            DecideInput(
-                policy = CompiledPresets.DEFAULT.bytes,
-                call = call,
-                notedState = CoreNetworkState.UNKNOWN,
-                notedSince = 0,
-                notedEpoch = 0,
-                notedPath = 0,
-                now = 0,
-                wallMs = null,
-                state = CoreNetworkState.UNKNOWN,
-                since = 0,
-                epoch = 0,
-                path = 0,
-                status = 0,
-                failure = CoreFailureKind.RESET,
-                retryAfter = emptyList(),
-                date = null,
-                shouldRetry = null,
-                lookUp = 0,
-                bodyUntouched = false,
-                overrule = null,
-            ),
-        )
     }
 
     /** What a [Comeback] is made of; everything has a default. */

@@ -15,6 +15,7 @@ import dev.comeback.ffi.ForgivenPolicy as ForgivenCompiledPolicy
  * bytes that are not its own.
  */
 internal interface Core {
+    /** Loads the native library, if that is not done yet, and lets it make one decision. */
     fun load()
 
     /** @throws dev.comeback.ffi.PolicyProblem.Invalid */

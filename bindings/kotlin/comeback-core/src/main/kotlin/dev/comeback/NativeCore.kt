@@ -4,15 +4,20 @@ package dev.comeback
 import dev.comeback.ffi.Answer
 import dev.comeback.ffi.BeginInput
 import dev.comeback.ffi.CompiledPolicy
+import dev.comeback.ffi.CompiledPresets
 import dev.comeback.ffi.ConnectivityHub
 import dev.comeback.ffi.ConnectivityHubInterface
 import dev.comeback.ffi.DecideInput
 import dev.comeback.ffi.InterruptInput
 import dev.comeback.ffi.ResumeInput
 import dev.comeback.ffi.uniffiEnsureInitialized
+import dev.comeback.ffi.FailureKind as CoreFailureKind
 import dev.comeback.ffi.ForgivenPolicy as ForgivenCompiledPolicy
+import dev.comeback.ffi.NetworkState as CoreNetworkState
 
 /**
+ * What cannot make one decision cannot be used, for instance because a shrinker took away what the binding needs.
+ *
  * A class that failed to initialise throws another error at every later touch, without its cause on older virtual machines. So loading is tried
  * once, here, and what it threw is kept.
  */
@@ -20,6 +25,7 @@ internal object NativeCore : Core {
     private val problem: ComebackUnavailableException? by lazy {
         try {
             uniffiEnsureInitialized()
+            decideOnce()
             null
         } catch (thrown: Throwable) {
             if (thrown is VirtualMachineError) throw thrown
@@ -29,6 +35,34 @@ internal object NativeCore : Core {
                 (thrown as? ExceptionInInitializerError)?.cause ?: thrown,
             )
         }
+    }
+
+    private fun decideOnce() {
+        val call = dev.comeback.ffi.begin(BeginInput("GET", false, false, false, true, false, seed = 0, began = 0, clientEnd = null))
+        dev.comeback.ffi.decide(
+            DecideInput(
+                policy = CompiledPresets.DEFAULT.bytes,
+                call = call,
+                notedState = CoreNetworkState.UNKNOWN,
+                notedSince = 0,
+                notedEpoch = 0,
+                notedPath = 0,
+                now = 0,
+                wallMs = null,
+                state = CoreNetworkState.UNKNOWN,
+                since = 0,
+                epoch = 0,
+                path = 0,
+                status = 0,
+                failure = CoreFailureKind.RESET,
+                retryAfter = emptyList(),
+                date = null,
+                shouldRetry = null,
+                lookUp = 0,
+                bodyUntouched = false,
+                overrule = null,
+            ),
+        )
     }
 
     /** The name the generated binding looks for. */

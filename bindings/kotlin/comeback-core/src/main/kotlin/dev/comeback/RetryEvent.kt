@@ -3,7 +3,7 @@ package dev.comeback
 
 /**
  * Something that happened to a call. Events of one call come in order, and every call that Comeback looked after ends with exactly one
- * [Finished]. No event holds a URL, a header or a body. All lengths are nanoseconds.
+ * [Finished]. No event holds a URL, a header or a body. All lengths are nanoseconds. Other kinds may be added: a `when` needs an `else`.
  *
  * @property callId tells calls of one [Comeback] apart, from 1 in the order of their first events; 0 where no call is meant
  * @property label the app's own name for the request, if it gave one
@@ -22,8 +22,7 @@ public sealed class RetryEvent {
      */
     @ConsistentCopyVisibility
     public data class AttemptFailed
-        @InternalComebackApi
-        constructor(
+        internal constructor(
             override val callId: Long,
             override val label: String?,
             public val outcome: OutcomeClass,
@@ -35,8 +34,7 @@ public sealed class RetryEvent {
     /** An attempt was given up for a fresh one, because the network it ran on is gone. */
     @ConsistentCopyVisibility
     public data class AttemptAbandoned
-        @InternalComebackApi
-        constructor(
+        internal constructor(
             override val callId: Long,
             override val label: String?,
         ) : RetryEvent()
@@ -50,8 +48,7 @@ public sealed class RetryEvent {
      */
     @ConsistentCopyVisibility
     public data class WaitPlanned
-        @InternalComebackApi
-        constructor(
+        internal constructor(
             override val callId: Long,
             override val label: String?,
             public val plannedNanos: Long,
@@ -68,8 +65,7 @@ public sealed class RetryEvent {
      */
     @ConsistentCopyVisibility
     public data class Resumed
-        @InternalComebackApi
-        constructor(
+        internal constructor(
             override val callId: Long,
             override val label: String?,
             public val plannedNanos: Long,
@@ -86,8 +82,7 @@ public sealed class RetryEvent {
      */
     @ConsistentCopyVisibility
     public data class Finished
-        @InternalComebackApi
-        constructor(
+        internal constructor(
             override val callId: Long,
             override val label: String?,
             public val reason: StopReason?,

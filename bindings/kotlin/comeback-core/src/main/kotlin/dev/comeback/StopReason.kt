@@ -1,7 +1,10 @@
 // Why a call was not tried again.
 package dev.comeback
 
-/** Why a call ended without a delivered answer. [toString] gives the name used in logs and vectors, for instance `attempts`. */
+/**
+ * Why a call ended without a delivered answer. [toString] gives the name used in logs and vectors, for instance `attempts`. Other reasons may be
+ * added: a `when` needs an `else`.
+ */
 public sealed class StopReason(
     private val text: String,
 ) {

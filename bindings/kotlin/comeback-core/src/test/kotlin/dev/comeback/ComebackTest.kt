@@ -20,7 +20,7 @@ class ComebackTest {
         var thread: Thread? = null
         val core =
             TestCore {
-                if (it == "decide") {
+                if (it == "load") {
                     thread = Thread.currentThread()
                     done.countDown()
                 }
@@ -29,7 +29,7 @@ class ComebackTest {
         assertTrue(done.await(10, TimeUnit.SECONDS))
         assertNotSame(Thread.currentThread(), thread)
         assertEquals(listOf("comeback-warm-up", true, Thread.MIN_PRIORITY), listOf(thread?.name, thread?.isDaemon, thread?.priority))
-        assertEquals(listOf("load", "begin", "decide"), core.calls.toList())
+        assertEquals(listOf("load"), core.calls.toList())
     }
 
     @Test
@@ -37,7 +37,7 @@ class ComebackTest {
         val done = CountDownLatch(1)
         val core =
             TestCore {
-                if (it == "begin") {
+                if (it == "load") {
                     done.countDown()
                     dev.comeback.ffi.provokePanic()
                 }
@@ -54,10 +54,8 @@ class ComebackTest {
     }
 
     @Test
-    fun `a self-check loads the library and lets it decide`() {
-        val core = TestCore()
-        World(core).comeback.selfCheck()
-        assertEquals(listOf("load", "begin", "decide"), core.calls.toList())
+    fun `where the library can be used the self-check passes`() {
+        World().comeback.selfCheck()
     }
 
     @Test

@@ -1,7 +1,7 @@
 // How threads wait and are woken, and which clocks count.
 package dev.comeback
 
-import java.net.URLClassLoader
+import java.lang.reflect.Modifier
 import kotlin.test.Test
 import kotlin.test.assertEquals
 import kotlin.test.assertFailsWith
@@ -95,20 +95,7 @@ class TimeTest {
         assertEquals(false, elsewhere)
     }
 
-    /** Loads this module's classes once more, so that they meet the stand-ins of `android.os` after those were set. */
-    private class AndroidLoader :
-        URLClassLoader(
-            System
-                .getProperty("java.class.path")
-                .split(java.io.File.pathSeparator)
-                .map {
-                    java.io
-                        .File(it)
-                        .toURI()
-                        .toURL()
-                }.toTypedArray(),
-            getPlatformClassLoader(),
-        ) {
+    private class AndroidLoader : FreshLoader() {
         /** The calling thread is the main thread now, and the clock says 12345. */
         fun pretend() {
             loadClass("android.os.Looper").getMethod("pretend", Thread::class.java).invoke(null, Thread.currentThread())
@@ -122,14 +109,7 @@ class TimeTest {
             val loaded = loadClass(type)
             return {
                 val found = loaded.getMethod(method)
-                val target =
-                    if (java.lang.reflect.Modifier
-                            .isStatic(found.modifiers)
-                    ) {
-                        null
-                    } else {
-                        loaded.getField("INSTANCE").get(null)
-                    }
+                val target = if (Modifier.isStatic(found.modifiers)) null else loaded.getField("INSTANCE").get(null)
                 found.invoke(target)
             }
         }

@@ -54,7 +54,9 @@ public class VirtualTime : Time {
     public fun advance(nanos: Long) {
         require(nanos >= 0) { "time does not run backwards: $nanos" }
         val until = nanos() + nanos
-        while (happenNext(until)) Unit
+        while (happenNext(until)) {
+            // And the next.
+        }
         moveTo(until)
     }
 
