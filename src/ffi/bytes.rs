@@ -88,12 +88,56 @@ pub(super) fn load<T: Stored>(bytes: &[u8]) -> Result<T, BoundaryProblem> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::call::Signals;
+    use crate::connectivity::{NetworkState, Snapshot};
+    use crate::decide::{Decision, decide};
     use crate::instant::Instant;
+    use crate::outcome::{FailureKind, Outcome};
+    use crate::policy::Offline;
     use crate::request::{Method, RequestFacts};
+    use crate::resume::resume;
+    use std::time::Duration;
 
     fn call() -> Call {
         let request = RequestFacts::new(Method::Get);
         Call::begin(request, u64::MAX, Instant::LONG_AGO, None)
+    }
+
+    fn signals(now: i64, state: NetworkState) -> Signals {
+        let network = Snapshot {
+            state,
+            epoch: 1,
+            ..Snapshot::UNKNOWN
+        };
+        Signals {
+            now: Instant::from_nanos(now),
+            network,
+            wall_ms: None,
+        }
+    }
+
+    /// A state with something in every field: parked after a look-up that failed.
+    fn waiting() -> Waiting {
+        let policy = RetryPolicy::builder()
+            .offline(Offline::Park)
+            .build()
+            .unwrap();
+        let end = Some(Instant::from_nanos(i64::MAX));
+        let request = RequestFacts::new(Method::Put);
+        let call = Call::begin(request, 7, Instant::from_nanos(1_000), end);
+        let outcome = Outcome {
+            look_up: Duration::from_secs(2),
+            ..Outcome::failure(FailureKind::Dns)
+        };
+        let signals = signals(3_000, NetworkState::Offline);
+        match decide(&policy, call, &Snapshot::UNKNOWN, &outcome, &signals).decision {
+            Decision::Sleep(sleep) => sleep.waiting,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn hex(bytes: &[u8]) -> String {
+        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
     #[test]
@@ -134,6 +178,57 @@ mod tests {
             load::<Call>(&bytes[..end]).unwrap_err();
         }
         load::<Call>(&[&bytes[..], &[0]].concat()).unwrap_err();
+    }
+
+    /// If this fails, the form has changed: raise the version.
+    #[test]
+    fn the_stored_forms_are_these() {
+        assert_eq!(
+            hex(&store(&RetryPolicy::payment()).unwrap()),
+            "0170039875000000e8070000000000000040c03e0000079803a903ad03f403f603f703f803000f4964656d706f74656e63792d4b65790000010000000001904e"
+        );
+        assert_eq!(
+            hex(&store(&call()).unwrap()),
+            "0163000000000100ffffffffffffffffff01ffffffffffffffffff01ffffffffffffffffff01000000000000"
+        );
+        assert_eq!(
+            hex(&store(&waiting()).unwrap()),
+            "017704000000010007d00ff02e01feffffffffffffffff0101010101e8d1e2f3020000f02ef0feacf30e020180a8d6b907f0bedfc04a0001f02e8090dfc04a"
+        );
+    }
+
+    #[test]
+    fn a_length_that_is_a_lie_is_not_believed() {
+        const LONGEST: [u8; 10] = [255, 255, 255, 255, 255, 255, 255, 255, 255, 1];
+        let bytes = store(&RetryPolicy::payment()).unwrap();
+        for at in 2..bytes.len() {
+            let (before, after) = bytes.split_at(at);
+            for after in [after, &after[1..]] {
+                load::<RetryPolicy>(&[before, &LONGEST, after].concat()).unwrap_err();
+            }
+        }
+    }
+
+    #[test]
+    fn whatever_a_state_says_it_is_refused_or_answered() {
+        let bytes = store(&waiting()).unwrap();
+        let mut answered = 0;
+        for at in 0..bytes.len() {
+            for byte in 0..=u8::MAX {
+                let mut changed = bytes.clone();
+                changed[at] = byte;
+                let Ok(waiting) = load::<Waiting>(&changed) else {
+                    continue;
+                };
+                answered += 1;
+                for now in [i64::MIN, 0, 5_000_000_000, i64::MAX] {
+                    for state in [NetworkState::Online, NetworkState::Blocked] {
+                        resume(&RetryPolicy::read(), waiting.clone(), &signals(now, state));
+                    }
+                }
+            }
+        }
+        assert!(answered > bytes.len());
     }
 
     #[test]

@@ -408,3 +408,138 @@ fn end_reason(reason: Option<Reason>) -> (EndReason, Option<i64>) {
     };
     (reason, None)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::RetryPolicy;
+
+    fn call() -> Vec<u8> {
+        begin(BeginInput {
+            method: "GET".to_owned(),
+            has_key: false,
+            conditional: false,
+            has_body: false,
+            body_replayable: true,
+            only_if_cached: false,
+            seed: Some(-1),
+            began: 0,
+            client_end: None,
+        })
+        .unwrap()
+    }
+
+    /// A refused connection while nothing is known of the network.
+    fn refused() -> DecideInput {
+        DecideInput {
+            policy: store(&RetryPolicy::default()).unwrap(),
+            call: call(),
+            noted_state: NetworkState::Unknown,
+            noted_since: i64::MIN,
+            noted_epoch: 0,
+            noted_path: 0,
+            now: 0,
+            wall_ms: None,
+            state: NetworkState::Unknown,
+            since: i64::MIN,
+            epoch: 0,
+            path: 0,
+            status: 0,
+            failure: Some(FailureKind::ConnectRefused),
+            retry_after: Vec::new(),
+            date: None,
+            should_retry: None,
+            look_up: 0,
+            body_untouched: false,
+            overrule: None,
+        }
+    }
+
+    #[test]
+    fn a_status_that_cannot_be_is_an_answer() {
+        for status in [i32::MIN, -1, 0, 600, 65_536 + 503, i32::MAX] {
+            let answer = decide(DecideInput {
+                status,
+                failure: None,
+                ..refused()
+            });
+            assert_eq!(answer.unwrap().kind, AnswerKind::Deliver, "{status}");
+        }
+    }
+
+    #[test]
+    fn a_negative_look_up_sets_no_floor() {
+        let answer = decide(DecideInput {
+            failure: Some(FailureKind::Dns),
+            look_up: -1,
+            ..refused()
+        });
+        let wait = answer.unwrap().wait.unwrap();
+        assert_eq!((wait.floor, wait.why), (0, WaitReason::Backoff));
+    }
+
+    #[test]
+    fn a_seed_crosses_as_its_bits() {
+        let answer = decide(refused()).unwrap();
+        let wait = RetryPolicy::default().waits(u64::MAX).next().map(nanos);
+        assert_eq!(answer.wait.map(|wait| wait.planned), wait);
+        assert_eq!(answer.ask_at, wait);
+    }
+
+    #[test]
+    fn a_call_goes_from_question_to_question_as_bytes() {
+        let slept = decide(refused()).unwrap();
+        assert_eq!((slept.kind, slept.counted), (AnswerKind::Sleep, 1));
+        let went = resume(ResumeInput {
+            policy: refused().policy,
+            waiting: slept.state.clone(),
+            now: slept.ask_at.unwrap(),
+            wall_ms: None,
+            state: NetworkState::Unknown,
+            since: i64::MIN,
+            epoch: 0,
+            path: 0,
+        })
+        .unwrap();
+        assert_eq!(
+            (went.kind, went.resumed.map(|resumed| resumed.by)),
+            (AnswerKind::Go, Some(WokenBy::Timer))
+        );
+        // A sleeping call has no attempt to decide on.
+        let mixed_up = decide(DecideInput {
+            call: slept.state,
+            ..refused()
+        });
+        assert!(matches!(mixed_up, Err(BoundaryProblem::Unreadable { .. })));
+        let again = decide(DecideInput {
+            call: went.state,
+            ..refused()
+        });
+        assert_eq!(again.unwrap().counted, 2);
+    }
+
+    #[test]
+    fn an_attempt_is_begun_anew_across_the_boundary() {
+        let restarted = interrupt(InterruptInput {
+            policy: refused().policy,
+            call: call(),
+            noted_state: NetworkState::Offline,
+            noted_since: 0,
+            noted_epoch: 0,
+            noted_path: 0,
+            now: 1,
+            state: NetworkState::Online,
+            since: 1,
+            epoch: 1,
+            path: 1,
+            sent_nothing: false,
+            body_untouched: false,
+        })
+        .unwrap();
+        assert_eq!(
+            (restarted.kind, restarted.counted),
+            (AnswerKind::Restart, 1)
+        );
+        assert!(restarted.abandoned && restarted.inactivity.is_some());
+    }
+}
