@@ -17,7 +17,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::instant::{duration, nanos};
-use crate::policy::{Jitter, RetryPolicy, Window};
+use crate::policy::{BEFORE_DEADLINE, Jitter, RetryPolicy, Window};
 
 /// Window number `n`, from 0: `min(cap, ⌊window(n − 1)·factor⌋)`, rounded down at each step.
 pub fn window_at(window: &Window, n: u32) -> Duration {
@@ -92,6 +92,17 @@ impl Range {
     }
 }
 
+impl fmt::Display for Range {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let high = duration(self.high);
+        match self.low {
+            0 => write!(out, "up to {high:?}"),
+            low if low == self.high => write!(out, "{high:?}"),
+            low => write!(out, "{:?} to {high:?}", duration(low)),
+        }
+    }
+}
+
 /// What a draw is for; each has words of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
@@ -148,7 +159,7 @@ impl RetryPolicy {
         }
     }
 
-    /// The policy's windows, to be printed.
+    /// Between what each wait is drawn, to be printed. Floors (`Retry-After`, a failed look-up) come on top, and an edge may end it.
     ///
     /// ```
     /// use comeback::RetryPolicy;
@@ -156,8 +167,8 @@ impl RetryPolicy {
     /// assert_eq!(
     ///     RetryPolicy::payment().schedule().to_string(),
     ///     "attempt 1: at once\n\
-    ///      attempt 2: after 0ns to 1s\n\
-    ///      attempt 3: after 0ns to 2s\n\
+    ///      attempt 2: after up to 1s\n\
+    ///      attempt 3: after up to 2s\n\
     ///      no attempt starts later than 14.9s after the call began"
     /// );
     /// ```
@@ -204,20 +215,20 @@ impl fmt::Display for Schedule<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let policy = self.0;
         out.write_str("attempt 1: at once")?;
-        // The longest draw so far bounds what decorrelated jitter may draw next.
-        let mut previous = None;
+        // The longest draw so far, from either window, bounds what decorrelated jitter may draw next.
+        let mut longest = None;
         for n in 0..policy.max_attempts.saturating_sub(1) {
-            let range = Range::of(policy.jitter, &policy.window, n, previous);
-            previous = Some(range.high);
-            let (low, high) = (duration(range.low), duration(range.high));
-            write!(out, "\nattempt {}: after ", n + 2)?;
-            if low == high {
-                write!(out, "{high:?}")?;
-            } else {
-                write!(out, "{low:?} to {high:?}")?;
+            let range = Range::of(policy.jitter, &policy.window, n, longest);
+            let overload = policy
+                .overload
+                .map(|window| Range::of(policy.jitter, &window, n, longest));
+            write!(out, "\nattempt {}: after {range}", n + 2)?;
+            if let Some(overload) = overload {
+                write!(out, ", or {overload} after 429 and 503")?;
             }
+            longest = overload.map(|range| range.high).max(Some(range.high));
         }
-        let last_start = duration(policy.max_elapsed - crate::call::BEFORE_DEADLINE);
+        let last_start = duration(policy.max_elapsed - BEFORE_DEADLINE);
         write!(
             out,
             "\nno attempt starts later than {last_start:?} after the call began"

@@ -10,12 +10,10 @@ use serde::{Deserialize, Serialize};
 use crate::backoff::{Purpose, uniform, word};
 use crate::connectivity::Snapshot;
 use crate::event::{Event, Events, Reason, WaitReason};
-use crate::instant::{Instant, MILLISECOND, SECOND, duration};
-use crate::policy::{Offline, RetryPolicy, Wake};
+use crate::instant::{Instant, SECOND, duration};
+use crate::policy::{BEFORE_DEADLINE, Offline, RetryPolicy, Wake};
 use crate::request::RequestFacts;
 
-/// The last start is this long before the deadline: no sliver of an attempt is made.
-pub(crate) const BEFORE_DEADLINE: i64 = 100 * MILLISECOND;
 /// Woken starts keep this distance.
 pub(crate) const WAKE_SPACING: i64 = SECOND;
 /// A sleeping driver asks again after this long at the latest.

@@ -33,6 +33,9 @@ pub use json::Forgiving;
 
 use crate::instant::{MILLISECOND, SECOND, duration};
 
+/// The last start is this long before the deadline: no sliver of an attempt is made.
+pub(crate) const BEFORE_DEADLINE: i64 = 100 * MILLISECOND;
+
 /// How a wait is drawn from its window `w`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -111,6 +114,7 @@ pub enum Offline {
 
 /// The idempotency key: where it stands, how it is written, who makes it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct KeyRule {
     /// The header's name; an RFC 9110 token. Default `Idempotency-Key`.
     pub header: String,

@@ -7,6 +7,7 @@ mod support;
 use std::time::Duration;
 
 use comeback::{DriverFacts, PolicyBuilder, RetryPolicy};
+use serde::de::{Deserialize, Deserializer, Visitor};
 use serde_json::{Value, json};
 use support::*;
 
@@ -269,6 +270,13 @@ fn a_schedule_is_printed_attempt_by_attempt() {
         policy.schedule().to_string()
     };
     assert_eq!(
+        print(r#"{"max_attempts": 3}"#),
+        "attempt 1: at once\n\
+         attempt 2: after up to 1s\n\
+         attempt 3: after up to 2s\n\
+         no attempt starts later than 19.9s after the call began"
+    );
+    assert_eq!(
         print(r#"{"jitter": "none", "base": 100, "cap": 1000, "max_attempts": 6}"#),
         "attempt 1: at once\n\
          attempt 2: after 100ms\n\
@@ -296,6 +304,32 @@ fn a_schedule_is_printed_attempt_by_attempt() {
 }
 
 #[test]
+fn a_schedule_tells_the_window_after_an_overload_too() {
+    let print = |jitter: &str| {
+        let overload = r#""overload": {"base": 10000, "factor": 3, "cap": 60000}"#;
+        let json =
+            format!(r#"{{"max_attempts": 3, "cap": 60000, "jitter": "{jitter}", {overload}}}"#);
+        let policy = RetryPolicy::from_json(&json).expect("a valid policy");
+        policy.schedule().to_string()
+    };
+    assert_eq!(
+        print("full"),
+        "attempt 1: at once\n\
+         attempt 2: after up to 1s, or up to 10s after 429 and 503\n\
+         attempt 3: after up to 2s, or up to 30s after 429 and 503\n\
+         no attempt starts later than 19.9s after the call began"
+    );
+    // Three times the longest draw so far, whichever window it came from.
+    assert_eq!(
+        print("decorrelated"),
+        "attempt 1: at once\n\
+         attempt 2: after 1s to 3s, or 10s to 30s after 429 and 503\n\
+         attempt 3: after 1s to 60s, or 10s to 60s after 429 and 503\n\
+         no attempt starts later than 19.9s after the call began"
+    );
+}
+
+#[test]
 fn a_policy_prints_what_is_not_its_default() {
     assert_eq!(
         RetryPolicy::default().to_string(),
@@ -313,4 +347,86 @@ fn a_policy_prints_what_is_not_its_default() {
         RetryPolicy::batch().to_string(),
         "RetryPolicy(8 attempts within 20s, base = 20, cap = 500)"
     );
+}
+
+/// A format that names its fields but is not for people, as CBOR is.
+struct Binary(Value);
+
+impl<'de> Deserializer<'de> for Binary {
+    type Error = serde_json::Error;
+
+    fn is_human_readable(&self) -> bool {
+        false
+    }
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
+        self.0.deserialize_any(visitor)
+    }
+
+    serde::forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 char str string bytes byte_buf option unit unit_struct newtype_struct seq tuple
+        tuple_struct map struct enum identifier ignored_any
+    }
+}
+
+#[test]
+fn a_binary_format_with_names_follows_the_rules_of_json() {
+    each("policy.json", "valid", |case| {
+        let read = RetryPolicy::deserialize(Binary(case["policy"].clone()));
+        same(policy(case), read.map_err(|error| error.to_string())?)
+    });
+    each("policy.json", "invalid", |case| {
+        if case["policy"]["key"].is_array() {
+            return Ok(()); // there a list is an object without its names
+        }
+        match RetryPolicy::deserialize(Binary(case["policy"].clone())) {
+            Ok(policy) => Err(format!("accepted as {policy}")),
+            Err(_) => Ok(()),
+        }
+    });
+}
+
+#[test]
+fn every_factor_of_three_decimals_is_kept_and_none_between() {
+    for thousandths in 1_000..=10_000 {
+        let factor = format!("{}.{:03}", thousandths / 1_000, thousandths % 1_000);
+        let policy = RetryPolicy::from_json(&format!("{{\"factor\": {factor}}}"));
+        let kept = policy.expect("a valid factor").window().factor();
+        assert_eq!(format!("{kept:.3}"), factor);
+        RetryPolicy::from_json(&format!("{{\"factor\": {factor}4}}")).expect_err("four decimals");
+    }
+}
+
+#[test]
+fn a_length_that_is_no_whole_number_is_told_its_own_fields_rule() {
+    let shortest = [
+        ("max_elapsed", 100),
+        ("attempt_timeout", 100),
+        ("connect_timeout", 100),
+        ("base", 1),
+        ("cap", 1),
+        ("wake_spread", 0),
+        ("offline_probe", 1_000),
+    ];
+    for (field, low) in shortest {
+        for wrong in ["-5", "1.5", "\"1 s\"", "86400001"] {
+            let error = RetryPolicy::from_json(&format!("{{\"{field}\": {wrong}}}")).unwrap_err();
+            let rule = format!("must be whole milliseconds from {low} to 86400000 (24 h)");
+            assert_eq!((error.field(), error.rule()), (field, rule.as_str()));
+        }
+    }
+}
+
+#[test]
+fn an_error_stays_short_whatever_it_quotes() {
+    let long = "x".repeat(1_000_000);
+    for text in [
+        format!("{{\"{long}\": 1}}"),
+        format!("{{\"key\": {{\"{long}\": 1}}}}"),
+        format!("{{\"jitter\": \"{long}\"}}"),
+        long,
+    ] {
+        let error = RetryPolicy::from_json(&text).unwrap_err();
+        assert!(error.to_string().len() < 400);
+    }
 }

@@ -1,16 +1,29 @@
 //! Building a policy: every setter checks its value, `build` checks what fields say of each other.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use super::{
-    ClientResends, Jitter, KeyForm, KeyRule, Offline, PolicyError, Repeat, RetryPolicy, Statuses,
-    Wake, Window,
+    BEFORE_DEADLINE, ClientResends, Jitter, KeyForm, KeyRule, Offline, PolicyError, Repeat,
+    RetryPolicy, Statuses, Wake, Window,
 };
 use crate::instant::{MILLISECOND, SECOND, nanos};
 
+pub(super) const ATTEMPTS: RangeInclusive<i64> = 1..=100;
+pub(super) const STATUSES: RangeInclusive<i64> = Statuses::FIRST as i64..=Statuses::LAST as i64;
 const DAY: i64 = 24 * 3_600 * SECOND;
-const SHORTEST_TIMEOUT: i64 = 100 * MILLISECOND;
+
+/// The shortest that a length may be.
+fn shortest(field: &str) -> i64 {
+    match field {
+        "max_elapsed" => BEFORE_DEADLINE, // so that there is a moment to start in
+        "attempt_timeout" | "connect_timeout" => 100 * MILLISECOND,
+        "wake_spread" => 0,
+        "offline_probe" => SECOND,
+        _ => MILLISECOND, // base and cap
+    }
+}
 
 /// Collects the fields of a [`RetryPolicy`]. The first invalid value is remembered and returned by [`build`](Self::build).
 #[derive(Clone, Debug)]
@@ -31,7 +44,7 @@ impl PolicyBuilder {
     /// Counted attempts, the first included: 1 to 100.
     pub fn max_attempts(self, attempts: u32) -> Self {
         self.set(
-            whole("max_attempts", attempts.into(), 1, 100),
+            whole("max_attempts", attempts.into(), ATTEMPTS),
             |policy, attempts| {
                 policy.max_attempts = attempts as u32;
             },
@@ -40,10 +53,9 @@ impl PolicyBuilder {
 
     /// No attempt starts later than this, less 100 ms, after the call began: 100 ms to 24 h.
     pub fn max_elapsed(self, elapsed: Duration) -> Self {
-        self.set(
-            length("max_elapsed", elapsed, SHORTEST_TIMEOUT),
-            |policy, elapsed| policy.max_elapsed = elapsed,
-        )
+        self.set(length("max_elapsed", elapsed), |policy, elapsed| {
+            policy.max_elapsed = elapsed
+        })
     }
 
     /// Whether an attempt in flight is ended at the deadline too.
@@ -55,7 +67,7 @@ impl PolicyBuilder {
     /// The longest an attempt may take until its response head: 100 ms to 24 h, or none.
     pub fn attempt_timeout(self, timeout: impl Into<Option<Duration>>) -> Self {
         self.set(
-            optional_length("attempt_timeout", timeout.into(), SHORTEST_TIMEOUT),
+            optional_length("attempt_timeout", timeout.into()),
             |policy, timeout| policy.attempt_timeout = timeout,
         )
     }
@@ -63,14 +75,14 @@ impl PolicyBuilder {
     /// The longest one route's connect may take: 100 ms to 24 h, or none.
     pub fn connect_timeout(self, timeout: impl Into<Option<Duration>>) -> Self {
         self.set(
-            optional_length("connect_timeout", timeout.into(), SHORTEST_TIMEOUT),
+            optional_length("connect_timeout", timeout.into()),
             |policy, timeout| policy.connect_timeout = timeout,
         )
     }
 
     /// The first window: 1 ms to `cap`.
     pub fn base(self, base: Duration) -> Self {
-        self.set(length("base", base, MILLISECOND), |policy, base| {
+        self.set(length("base", base), |policy, base| {
             policy.window.base = base;
         })
     }
@@ -84,7 +96,7 @@ impl PolicyBuilder {
 
     /// The longest window: `base` to 24 h.
     pub fn cap(self, cap: Duration) -> Self {
-        self.set(length("cap", cap, MILLISECOND), |policy, cap| {
+        self.set(length("cap", cap), |policy, cap| {
             policy.window.cap = cap;
         })
     }
@@ -93,9 +105,9 @@ impl PolicyBuilder {
     pub fn overload(self, base: Duration, factor: f64, cap: Duration) -> Self {
         let window = || {
             Ok(Window {
-                base: length("overload.base", base, MILLISECOND)?,
+                base: length("overload.base", base)?,
                 factor: thousandths("overload.factor", factor)?,
-                cap: length("overload.cap", cap, MILLISECOND)?,
+                cap: length("overload.cap", cap)?,
             })
         };
         self.set(window(), |policy, window| policy.overload = Some(window))
@@ -117,10 +129,7 @@ impl PolicyBuilder {
     pub fn retry_statuses(self, statuses: impl IntoIterator<Item = u16>) -> Self {
         let checked: Result<Vec<u16>, _> = statuses
             .into_iter()
-            .map(|status| {
-                let (first, last) = (Statuses::FIRST.into(), Statuses::LAST.into());
-                whole("retry_statuses", status.into(), first, last).map(|_| status)
-            })
+            .map(|status| whole("retry_statuses", status.into(), STATUSES).map(|_| status))
             .collect();
         self.set(checked, |policy, statuses| {
             policy.retry_statuses = Statuses::of(&statuses);
@@ -183,7 +192,7 @@ impl PolicyBuilder {
 
     /// A woken call waits a uniform draw from zero to this more: zero to `cap`.
     pub fn wake_spread(self, spread: Duration) -> Self {
-        self.set(length("wake_spread", spread, 0), |policy, spread| {
+        self.set(length("wake_spread", spread), |policy, spread| {
             policy.wake_spread = spread;
         })
     }
@@ -197,7 +206,7 @@ impl PolicyBuilder {
     /// How long after parking one attempt is made all the same: 1 s to 24 h, or none.
     pub fn offline_probe(self, probe: impl Into<Option<Duration>>) -> Self {
         self.set(
-            optional_length("offline_probe", probe.into(), SECOND),
+            optional_length("offline_probe", probe.into()),
             |policy, probe| policy.offline_probe = probe,
         )
     }
@@ -246,44 +255,42 @@ impl PolicyBuilder {
     }
 }
 
-pub(super) fn whole(field: &str, value: i64, low: i64, high: i64) -> Result<i64, PolicyError> {
-    if (low..=high).contains(&value) {
+pub(super) fn whole(
+    field: &str,
+    value: i64,
+    allowed: RangeInclusive<i64>,
+) -> Result<i64, PolicyError> {
+    if allowed.contains(&value) {
+        Ok(value)
+    } else {
+        let rule = format!("must be from {} to {}", allowed.start(), allowed.end());
+        Err(PolicyError::new(field, value, rule))
+    }
+}
+
+fn length(field: &str, given: Duration) -> Result<i64, PolicyError> {
+    let value = nanos(given);
+    if value % MILLISECOND == 0 && (shortest(field)..=DAY).contains(&value) {
         Ok(value)
     } else {
         Err(PolicyError::new(
             field,
-            value,
-            format!("must be from {low} to {high}"),
+            Milliseconds(given),
+            length_rule(field),
         ))
     }
 }
 
-fn length(field: &str, given: Duration, low: i64) -> Result<i64, PolicyError> {
-    let value = nanos(given);
-    if value % MILLISECOND != 0 || !(low..=DAY).contains(&value) {
-        return Err(PolicyError::new(
-            field,
-            Milliseconds(given),
-            length_rule(low),
-        ));
-    }
-    Ok(value)
-}
-
-pub(super) fn length_rule(low: i64) -> String {
+pub(super) fn length_rule(field: &str) -> String {
     format!(
         "must be whole milliseconds from {} to {} (24 h)",
-        low / MILLISECOND,
+        shortest(field) / MILLISECOND,
         DAY / MILLISECOND
     )
 }
 
-fn optional_length(
-    field: &str,
-    given: Option<Duration>,
-    low: i64,
-) -> Result<Option<i64>, PolicyError> {
-    given.map(|given| length(field, given, low)).transpose()
+fn optional_length(field: &str, given: Option<Duration>) -> Result<Option<i64>, PolicyError> {
+    given.map(|given| length(field, given)).transpose()
 }
 
 /// A factor is held in thousandths; a double is such a number if it is the one nearest to it.

@@ -18,13 +18,13 @@ impl PolicyError {
         rule: impl Into<String>,
     ) -> PolicyError {
         PolicyError {
-            field: field.into(),
+            field: shortened(field.into()),
             value: shortened(value.to_string()),
             rule: rule.into(),
         }
     }
 
-    /// The field's name as it stands in JSON, with a dot for a part: `overload.base`. `policy` for the whole.
+    /// The field's name as it stands in JSON, with a dot for a part: `overload.base`. `policy` for the whole. Shortened.
     pub fn field(&self) -> &str {
         &self.field
     }

@@ -1,12 +1,13 @@
 //! A policy as a serde value: strict for what an app ships, forgiving for what it fetches.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use serde::de::{self, Deserialize, DeserializeOwned, Deserializer};
 use serde::ser::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use super::builder::{length_rule, whole};
+use super::builder::{ATTEMPTS, STATUSES, length_rule, whole};
 use super::{
     ClientResends, Jitter, KeyRule, Offline, PolicyBuilder, PolicyError, Repeat, RetryPolicy, Wake,
     Window,
@@ -115,7 +116,7 @@ fn read(
         let timeout = || optional(field, value, milliseconds);
         builder = match field {
             "max_attempts" => {
-                builder.take(small(field, value, 1, 100), PolicyBuilder::max_attempts)
+                builder.take(small(field, value, ATTEMPTS), PolicyBuilder::max_attempts)
             }
             "max_elapsed" => builder.take(milliseconds(field, value), PolicyBuilder::max_elapsed),
             "cut_at_deadline" => {
@@ -245,21 +246,20 @@ fn optional<'v, T>(
 fn small<T: TryFrom<i64>>(
     field: &str,
     value: &Value,
-    low: i64,
-    high: i64,
+    allowed: RangeInclusive<i64>,
 ) -> Result<T, PolicyError> {
-    let rule = || format!("must be a whole number from {low} to {high}");
+    let (low, high) = (allowed.start(), allowed.end());
+    let rule = format!("must be a whole number from {low} to {high}");
     let given = value
         .as_i64()
-        .ok_or_else(|| PolicyError::new(field, value, rule()))?;
-    let checked = whole(field, given, low, high)?;
-    T::try_from(checked).map_err(|_| PolicyError::new(field, value, rule()))
+        .map_or_else(|| wrong(field, value, &rule), Ok)?;
+    T::try_from(whole(field, given, allowed)?).or_else(|_| wrong(field, value, &rule))
 }
 
 fn milliseconds(field: &str, value: &Value) -> Result<Duration, PolicyError> {
     match value.as_u64() {
         Some(given) => Ok(Duration::from_millis(given)),
-        None => wrong(field, value, &length_rule(0)),
+        None => wrong(field, value, &length_rule(field)),
     }
 }
 
@@ -292,7 +292,7 @@ fn statuses(field: &str, value: &Value) -> Result<Vec<u16>, PolicyError> {
     match value {
         Value::Array(statuses) => statuses
             .iter()
-            .map(|status| small(field, status, 400, 599))
+            .map(|status| small(field, status, STATUSES))
             .collect(),
         _ => wrong(field, value, "must be a list of statuses from 400 to 599"),
     }
@@ -308,15 +308,16 @@ fn one_of<T: DeserializeOwned>(field: &str, value: &Value, names: &str) -> Resul
 
 /// A policy as it is written. The compact form of the boundary is the same struct in a format without names.
 #[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default, deny_unknown_fields)]
 struct Document {
     max_attempts: u32,
-    max_elapsed: i64,
+    max_elapsed: u64,
     cut_at_deadline: bool,
-    attempt_timeout: Option<i64>,
-    connect_timeout: Option<i64>,
-    base: i64,
+    attempt_timeout: Option<u64>,
+    connect_timeout: Option<u64>,
+    base: u64,
     factor: f64,
-    cap: i64,
+    cap: u64,
     overload: Option<WindowDocument>,
     jitter: Jitter,
     retry_statuses: Vec<u16>,
@@ -325,24 +326,36 @@ struct Document {
     client_resends: ClientResends,
     should_retry_header: Option<String>,
     wake: Wake,
-    wake_spread: i64,
+    wake_spread: u64,
     offline: Offline,
-    offline_probe: Option<i64>,
+    offline_probe: Option<u64>,
+}
+
+impl Default for Document {
+    fn default() -> Document {
+        Document::from(&RetryPolicy::default())
+    }
 }
 
 #[derive(serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 struct WindowDocument {
-    base: i64,
+    base: u64,
     factor: f64,
-    cap: i64,
+    cap: u64,
+}
+
+/// Of a length that was checked; none is negative.
+fn milliseconds_of(nanos: i64) -> u64 {
+    nanos.unsigned_abs() / MILLISECOND.unsigned_abs()
 }
 
 impl From<&Window> for WindowDocument {
     fn from(window: &Window) -> WindowDocument {
         WindowDocument {
-            base: window.base / MILLISECOND,
+            base: milliseconds_of(window.base),
             factor: window.factor(),
-            cap: window.cap / MILLISECOND,
+            cap: milliseconds_of(window.cap),
         }
     }
 }
@@ -350,13 +363,12 @@ impl From<&Window> for WindowDocument {
 impl From<&RetryPolicy> for Document {
     fn from(policy: &RetryPolicy) -> Document {
         let window = WindowDocument::from(&policy.window);
-        let milliseconds = |nanos: i64| nanos / MILLISECOND;
         Document {
             max_attempts: policy.max_attempts,
-            max_elapsed: milliseconds(policy.max_elapsed),
+            max_elapsed: milliseconds_of(policy.max_elapsed),
             cut_at_deadline: policy.cut_at_deadline,
-            attempt_timeout: policy.attempt_timeout.map(milliseconds),
-            connect_timeout: policy.connect_timeout.map(milliseconds),
+            attempt_timeout: policy.attempt_timeout.map(milliseconds_of),
+            connect_timeout: policy.connect_timeout.map(milliseconds_of),
             base: window.base,
             factor: window.factor,
             cap: window.cap,
@@ -368,9 +380,9 @@ impl From<&RetryPolicy> for Document {
             client_resends: policy.client_resends,
             should_retry_header: policy.should_retry_header.clone(),
             wake: policy.wake,
-            wake_spread: milliseconds(policy.wake_spread),
+            wake_spread: milliseconds_of(policy.wake_spread),
             offline: policy.offline,
-            offline_probe: policy.offline_probe.map(milliseconds),
+            offline_probe: policy.offline_probe.map(milliseconds_of),
         }
     }
 }
@@ -379,8 +391,7 @@ impl TryFrom<Document> for RetryPolicy {
     type Error = PolicyError;
 
     fn try_from(written: Document) -> Result<RetryPolicy, PolicyError> {
-        // A negative length becomes one that is too long, and is refused as such.
-        let length = |given: i64| Duration::from_millis(u64::try_from(given).unwrap_or(u64::MAX));
+        let length = Duration::from_millis;
         let builder = RetryPolicy::builder()
             .max_attempts(written.max_attempts)
             .max_elapsed(length(written.max_elapsed))
