@@ -127,7 +127,7 @@ impl Hub {
     }
 
     /// The monitor asked once after it had registered, and there is no default network: offline since long ago.
-    /// Says nothing new once a network was seen.
+    /// Says nothing new once the state is known.
     pub fn none_at_start(&mut self, _now: Instant) -> Snapshot {
         if self.default.is_none() && self.snapshot.state == NetworkState::Unknown {
             self.snapshot.state = NetworkState::Offline;
@@ -180,7 +180,7 @@ impl Hub {
         self.snapshot
     }
 
-    /// The monitor failed or went away: from now on nothing is known.
+    /// The monitor failed or went away: from now on nothing is known. An edge if the network was away.
     pub fn failed(&mut self, now: Instant) -> Snapshot {
         self.default = None;
         let edge = if self.snapshot.is_absent() {
@@ -191,7 +191,7 @@ impl Hub {
         self.settle(now, NetworkState::Unknown, edge)
     }
 
-    /// Somebody knows better: the network works again.
+    /// Somebody knows better: the network works again. Always an edge; what was not known stays unknown.
     pub fn restored(&mut self, now: Instant) -> Snapshot {
         let state = match self.snapshot.state {
             NetworkState::Offline | NetworkState::Blocked => NetworkState::Online,

@@ -12,6 +12,18 @@
 //!               interrupt(call, …)  ─▶ Keep | Restart
 //! ```
 //!
+//! Where to begin:
+//!
+//! - [`RetryPolicy`] is what an app decides; it stands alone too: [`schedule`](RetryPolicy::schedule) prints it,
+//!   [`waits`](RetryPolicy::waits) yields what one call would wait.
+//! - [`Call`] is the state of one request, a plain value; [`decide`], [`resume`] and [`interrupt`] are the three questions about it.
+//! - [`Outcome`] is what an attempt came back with.
+//! - [`Hub`] turns the platform's network callbacks into the [`Snapshot`] that comes with every question.
+//! - [`Event`]s say what happened; a [`Report`] is a call's events in one value.
+//!
+//! What those rest on ([`classify`], [`may_repeat`], [`retry_after`], [`window_at`], [`bounds`], [`word`], [`uniform`]) is public, because
+//! the stored form of a call depends on it and other languages test against it.
+//!
 //! A driver in one page; `attempt` stands for sending the request, the clock for yours:
 //!
 //! ```
@@ -61,6 +73,7 @@
 
 #![cfg_attr(not(feature = "uniffi"), forbid(unsafe_code))]
 
+// A module knows those above it, not those below.
 mod instant;
 
 mod policy;
@@ -78,8 +91,10 @@ mod event;
 mod call;
 
 mod decide;
-mod interrupt;
+
 mod resume;
+
+mod interrupt;
 
 #[cfg(feature = "uniffi")]
 #[doc(hidden)]

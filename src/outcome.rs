@@ -156,6 +156,15 @@ pub enum OutcomeClass {
 }
 
 /// What one attempt came back with. Built by [`response`](Outcome::response) or [`failure`](Outcome::failure); the rest is optional.
+///
+/// ```
+/// use comeback::Outcome;
+///
+/// let overloaded = Outcome {
+///     retry_after: &["2"],
+///     ..Outcome::response(503)
+/// };
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outcome<'a> {
     /// The status, or the kind of the failure.
