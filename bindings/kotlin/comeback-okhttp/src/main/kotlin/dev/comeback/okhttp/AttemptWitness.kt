@@ -1,6 +1,7 @@
 // Hears one call's events: what an attempt sent, whether the request's body failed by itself, and the call's cancel.
 package dev.comeback.okhttp
 
+import dev.comeback.Wakeup
 import okhttp3.Call
 import okhttp3.Connection
 import okhttp3.EventListener
@@ -22,9 +23,11 @@ import java.net.Proxy
  * outlive their attempt.
  */
 internal class AttemptWitness(
-    private val onCanceled: () -> Unit,
     private val onReleased: () -> Unit,
 ) : EventListener() {
+    /** Woken by the call's cancel. */
+    val wakeup = Wakeup()
+
     private var isHeard = false
     private var exchangeSent = false
     private var earlierExchangeSent = false
@@ -64,7 +67,7 @@ internal class AttemptWitness(
 
     private fun hasReportedOneOf(behind: Set<Throwable>): Boolean = reported.let { it != null && it in behind }
 
-    override fun canceled(call: Call): Unit = onCanceled()
+    override fun canceled(call: Call): Unit = wakeup.wake()
 
     override fun proxySelectStart(
         call: Call,

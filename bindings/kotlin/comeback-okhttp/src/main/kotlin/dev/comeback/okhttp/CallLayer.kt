@@ -1,7 +1,6 @@
 // What Comeback keeps for one OkHttp call, and the mark by which a second Comeback on the same call stands down.
 package dev.comeback.okhttp
 
-import dev.comeback.Wakeup
 import okhttp3.Call
 import java.util.concurrent.atomic.AtomicBoolean
 
@@ -13,9 +12,6 @@ internal class CallLayer {
     private val active = AtomicBoolean()
 
     val keys = IdempotencyKeys()
-
-    /** Woken by the call's cancel, once there is a witness. */
-    val wakeup by lazy { Wakeup() }
 
     private var witness: AttemptWitness? = null
 
@@ -36,7 +32,7 @@ internal class CallLayer {
         call: Call,
         pools: FreshPools,
     ): AttemptWitness =
-        witness ?: AttemptWitness(onCanceled = { wakeup.wake() }, onReleased = pools::sweep).also {
+        witness ?: AttemptWitness(onReleased = pools::sweep).also {
             witness = it
             call.addEventListener(it)
         }

@@ -48,3 +48,5 @@ internal fun watched(
     if (body == null || (clientMayResend && body.isReplayable())) return request
     return request.newBuilder().method(request.method, WatchedBody(body, witness, clientMayResend)).build()
 }
+
+internal fun takesBody(method: String): Boolean = method != "GET" && method != "HEAD"

@@ -130,7 +130,7 @@ internal class RetryLoop(
             exception = thrown
         } catch (thrown: Throwable) {
             foreign = thrown
-            session.failed(Outcome.failure(FailureKind.UNLISTED, thrown))
+            orNull { session.failed(Outcome.failure(FailureKind.UNLISTED, thrown)) }
             throw thrown
         } finally {
             if (timer != null) isCut = timer.stop()
@@ -144,8 +144,8 @@ internal class RetryLoop(
 
     /** A first attempt is left alone, unless something about it can only be known by listening. */
     private fun prepare() {
-        // Whatever its key: one that has a body is listened to in any case.
-        val mayRepeat = facts.mayRepeat(request.method) && !isConditional
+        // Whatever its key: one that has a body is listened to in any case. A GET's conditions are its cache's.
+        val mayRepeat = facts.mayRepeat(request.method) && !(isConditional && takesBody(request.method))
         val isKnownOffline = noted.state == NetworkState.OFFLINE || noted.state == NetworkState.BLOCKED
         outgoing = request
         if (request.body != null || !mayRepeat || isKnownOffline) {
@@ -250,13 +250,13 @@ internal class RetryLoop(
 
     private fun awaited(first: NextStep.Sleep): NextStep {
         // Listening first: a cancel before that is seen below, a later one wakes.
-        watch()
+        val wakeup = watch().wakeup
         var step: NextStep = first
         try {
             while (step is NextStep.Sleep) {
                 if (call.isCanceled()) return session.cancelled(cancelKind())
                 if (blocks(step) && hooks.isMainThread()) return session.cancelled(CancelKind.MAIN_THREAD)
-                session.await(step, layer.wakeup)
+                session.await(step, wakeup)
                 if (call.isCanceled()) return session.cancelled(cancelKind())
                 step = session.woken()
             }

@@ -224,6 +224,30 @@ internal class EndedWaitTest {
         }
 
     @Test
+    fun `a cut request that may not be repeated says that`() =
+        Ground().use { ground ->
+            ground.server.enqueue(MockResponse.Builder().onResponseStart(Stall).build())
+            val cutting =
+                RetryPolicy {
+                    maxElapsedMillis = 300
+                    cutAtDeadline = true
+                }
+            val failure = assertFailsWith<InterruptedIOException> { ground.client(cutting).send(ground.post()) }
+            assertEquals(StopReason.NotRepeatable, failure.retryReport!!.reason)
+        }
+
+    @Test
+    fun `under such a policy a cancel is still a cancel`() =
+        Ground().use { ground ->
+            ground.server.enqueue(MockResponse.Builder().onResponseStart(Stall).build())
+            val call = ground.client(RetryPolicy.READ).newCall(ground.request())
+            val future = call.future()
+            ground.server.takeRequest()
+            call.cancel()
+            assertEquals(StopReason.Cancelled(CancelKind.CALLER), failureOf(future).retryReport!!.reason)
+        }
+
+    @Test
     fun `the cut ends with the response head`() =
         Ground().use { ground ->
             val slow =

@@ -66,7 +66,7 @@ internal class FirstAttemptTest {
                     addInterceptor(seen)
                     eventListener(appsOwn)
                 }
-            val request = ground.request()
+            val request = ground.request { header("If-None-Match", "\"v1\"") }
             client.send(request).use { response ->
                 assertSame(request, response.request)
                 assertNull(response.retryReport)
