@@ -11,17 +11,20 @@ import mockwebserver3.SocketEffect.CloseSocket
 import mockwebserver3.SocketEffect.CloseStream
 import mockwebserver3.SocketEffect.Stall
 import okhttp3.HttpUrl
+import okhttp3.Interceptor
 import okhttp3.OkHttpClient
 import okhttp3.Protocol
 import okhttp3.Request
 import okhttp3.RequestBody.Companion.toRequestBody
+import okhttp3.Response
 import okio.ByteString
 import okio.ByteString.Companion.encodeUtf8
 import org.junit.jupiter.api.DynamicContainer
 import org.junit.jupiter.api.DynamicContainer.dynamicContainer
 import org.junit.jupiter.api.DynamicTest.dynamicTest
 import org.junit.jupiter.api.TestFactory
-import java.time.Duration
+import java.util.concurrent.TimeUnit
+import java.util.concurrent.atomic.AtomicInteger
 import kotlin.test.assertEquals
 
 internal class RepetitionTableTest {
@@ -167,7 +170,7 @@ internal class RepetitionTableTest {
             }
 
             Effect.STALLED_BEFORE_RESPONSE -> {
-                ScriptStage(answer().onResponseStart(Stall))
+                ScriptStage(answer().onResponseStart(Stall), isStalled = true)
             }
 
             Effect.HTTP2_STREAM_RESET -> {
@@ -218,7 +221,7 @@ internal class RepetitionTableTest {
         }) {
         abstract val url: HttpUrl
 
-        open fun client(policy: RetryPolicy): OkHttpClient = client(policy) { readTimeout(Duration.ofMillis(READ_TIMEOUT_MILLIS)) }
+        open fun client(policy: RetryPolicy): OkHttpClient = client(policy) {}
 
         open fun warmUp(client: OkHttpClient) = Unit
 
@@ -233,6 +236,7 @@ internal class RepetitionTableTest {
         private val warmUp: MockResponse.Builder? = null,
         private val isHttp2: Boolean = false,
         private val isHttps: Boolean = false,
+        private val isStalled: Boolean = false,
     ) : Stage({
             if (isHttp2) protocols = listOf(Protocol.H2_PRIOR_KNOWLEDGE)
             if (isHttps) useHttps(Certificates.server.sslSocketFactory())
@@ -246,7 +250,7 @@ internal class RepetitionTableTest {
 
         override fun client(policy: RetryPolicy): OkHttpClient =
             client(policy) {
-                readTimeout(Duration.ofMillis(READ_TIMEOUT_MILLIS))
+                if (isStalled) addInterceptor(ImpatientOnce())
                 if (isHttp2) protocols(listOf(Protocol.H2_PRIOR_KNOWLEDGE))
                 if (isHttps) sslSocketFactory(Certificates.client.sslSocketFactory(), Certificates.client.trustManager)
             }
@@ -258,6 +262,16 @@ internal class RepetitionTableTest {
         }
 
         override fun count(): Int = server.requestCount - if (warmUp == null) 0 else 1
+    }
+
+    /** The first attempt gives up on a stalled server soon; a later one has all the time a loaded machine may need. */
+    private class ImpatientOnce : Interceptor {
+        private val attempts = AtomicInteger()
+
+        override fun intercept(chain: Interceptor.Chain): Response {
+            val isFirst = attempts.incrementAndGet() == 1
+            return (if (isFirst) chain.withReadTimeout(100, TimeUnit.MILLISECONDS) else chain).proceed(chain.request())
+        }
     }
 
     private class RefusedStage : Stage() {
@@ -287,7 +301,6 @@ internal class RepetitionTableTest {
 
         override fun client(policy: RetryPolicy): OkHttpClient =
             client(policy) {
-                readTimeout(Duration.ofMillis(READ_TIMEOUT_MILLIS))
                 protocols(protocols)
             }
 
@@ -305,9 +318,6 @@ internal class RepetitionTableTest {
         const val REFUSED_STREAM = 7
         const val CANCEL = 8
         const val INTERNAL_ERROR = 2
-
-        /** Only a stalled server makes anyone wait for it. */
-        const val READ_TIMEOUT_MILLIS = 300L
 
         val BODY = "amount=100&currency=EUR".encodeUtf8()
         val RESENDS_OFF = RetryPolicy { clientResends = ClientResends.OFF }
