@@ -128,7 +128,7 @@ internal fun measureDecision() {
 }
 
 /** And lets JNA forget what was collected. */
-private fun collectGarbage() {
+internal fun collectGarbage() {
     System.gc()
     Thread.sleep(5)
 }
