@@ -12,8 +12,13 @@ private class Benchmark(
 private val BENCHMARKS =
     listOf(
         Benchmark("decision", "one question to the core from Kotlin, and where its time and bytes go", ::measureDecision),
+        Benchmark("cold", "the first decision of a fresh process, and what start-up costs its thread", ::measureColdStart),
         Benchmark("edge", "from the network's return to the next attempt, with 1 and 200 waiting threads", ::measureEdge),
-        Benchmark("success", "a call that succeeds at once: OkHttp without us, with an interceptor that only proceeds, with ours", ::measureSuccess),
+        Benchmark(
+            "success",
+            "a call that succeeds at once: OkHttp without us, with an interceptor that only proceeds, with ours",
+            ::measureSuccess,
+        ),
     )
 
 fun main(arguments: Array<String>) {
