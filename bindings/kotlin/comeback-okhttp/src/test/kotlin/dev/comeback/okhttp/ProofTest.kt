@@ -10,6 +10,7 @@ import mockwebserver3.MockResponse
 import mockwebserver3.SocketEffect.CloseSocket
 import okhttp3.MediaType
 import okhttp3.OkHttpClient
+import okhttp3.Protocol
 import okhttp3.RequestBody
 import okio.BufferedSink
 import org.junit.jupiter.api.Test
@@ -238,6 +239,43 @@ internal class ProofTest {
         Ground().use { ground ->
             assertEquals(200, ground.client { dns(SecondLookUp()) }.outcomeOf(ground.post(OneShot(), host = "one.test")))
             assertEquals(listOf(Ground.BODY), ground.received().map { it.body?.utf8() })
+        }
+
+    /** Goes on being written while the response is read. */
+    private class Duplex : RequestBody() {
+        override fun contentType(): MediaType? = null
+
+        override fun isDuplex(): Boolean = true
+
+        override fun writeTo(sink: BufferedSink) {
+            sink.writeUtf8(Ground.BODY)
+            sink.close()
+        }
+    }
+
+    private fun onHttp2(test: (Ground) -> Unit) = Ground({ protocols = listOf(Protocol.H2_PRIOR_KNOWLEDGE) }).use(test)
+
+    @Test
+    fun `a duplex body goes again while nobody asked for it`() =
+        onHttp2 { ground ->
+            val client =
+                ground.client {
+                    protocols(listOf(Protocol.H2_PRIOR_KNOWLEDGE))
+                    dns(SecondLookUp())
+                }
+            assertEquals(200, client.outcomeOf(ground.post(Duplex(), host = "one.test")))
+            assertEquals(listOf(Ground.BODY), ground.received().map { it.body?.utf8() })
+        }
+
+    @Test
+    fun `a duplex body is never begun twice`() =
+        onHttp2 { ground ->
+            ground.server.enqueue(status(503))
+            val client = ground.client { protocols(listOf(Protocol.H2_PRIOR_KNOWLEDGE)) }
+            client.send(ground.request("PUT", Duplex())).use { response ->
+                assertEquals(StopReason.BodyNotReplayable, response.retryReport!!.reason)
+            }
+            assertEquals(1, ground.server.requestCount)
         }
 
     @Test
