@@ -67,3 +67,13 @@ fn a_policys_waits_follow_from_its_seed() {
         same(durations(&case["waits"]), got)
     });
 }
+
+#[test]
+fn a_policys_waits_know_how_many_are_left() {
+    let mut waits = RetryPolicy::batch().waits(1);
+    for left in (0..=7).rev() {
+        assert_eq!((waits.len(), waits.size_hint()), (left, (left, Some(left))));
+        assert_eq!(waits.next().is_some(), left > 0);
+    }
+    assert_eq!(waits.next(), None);
+}
