@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::backoff::{Purpose, uniform, word};
 use crate::connectivity::Snapshot;
-use crate::event::{Event, Events, Reason, WaitReason};
+use crate::event::{End, Event, Events, PlannedWait, Reason, WaitReason};
 use crate::instant::{Instant, SECOND, duration};
 use crate::policy::{BEFORE_DEADLINE, Offline, RetryPolicy, Wake};
 use crate::request::RequestFacts;
@@ -180,11 +180,11 @@ impl Call {
 
     #[inline]
     pub(crate) fn final_event(&self, reason: Option<Reason>) -> Event {
-        Event::Final {
+        Event::Final(End {
             reason,
             counted: self.counted,
             elapsed: self.clock.saturating_since(self.began),
-        }
+        })
     }
 }
 
@@ -314,12 +314,12 @@ impl Waiting {
     #[inline(always)] // on the path of every wait: 1 ns of 18
     pub(crate) fn plan(&mut self) -> Event {
         self.planned = self.until.nanos_since(self.since);
-        Event::WaitPlanned {
+        Event::WaitPlanned(PlannedWait {
             planned: duration(self.planned),
             window: duration(self.window),
             floor: self.floor.saturating_since(self.since),
             why: self.why(),
-        }
+        })
     }
 
     #[inline]

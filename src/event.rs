@@ -57,6 +57,7 @@ pub enum CancelKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "uniffi", derive(uniffi::Enum))]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum WaitReason {
     /// The drawn wait.
     Backoff,
@@ -99,35 +100,47 @@ pub enum Event {
     },
     /// An attempt was given up for a new one on the new network.
     AttemptAbandoned,
-    /// A wait begins, or turns into a park. Lengths since the failure.
-    WaitPlanned {
-        /// When the next attempt starts; of a park its probe, else the first instant at which the call stops.
-        planned: Duration,
-        /// The window drawn from.
-        window: Duration,
-        /// Nothing starts before this.
-        floor: Duration,
-        /// What the wait is for.
-        why: WaitReason,
-    },
+    /// A wait begins, or turns into a park.
+    WaitPlanned(PlannedWait),
     /// A wait ended, and an attempt starts.
-    Resumed {
-        /// As the latest `WaitPlanned` said.
-        planned: Duration,
-        /// How long it was, since the failure.
-        effective: Duration,
-        /// What ended it.
-        by: WokenBy,
-    },
+    Resumed(ResumedWait),
     /// The last event of a call.
-    Final {
-        /// Why it stopped; `None` if it has its answer.
-        reason: Option<Reason>,
-        /// Counted attempts.
-        counted: u32,
-        /// Since the beginning.
-        elapsed: Duration,
-    },
+    Final(End),
+}
+
+/// A wait as it was planned. Lengths since the failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlannedWait {
+    /// When the next attempt starts; of a park its probe, else the first instant at which the call stops.
+    pub planned: Duration,
+    /// The window drawn from.
+    pub window: Duration,
+    /// Nothing starts before this.
+    pub floor: Duration,
+    /// What the wait is for.
+    pub why: WaitReason,
+}
+
+/// How a wait ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ResumedWait {
+    /// As the latest [`Event::WaitPlanned`] said.
+    pub planned: Duration,
+    /// How long it was, since the failure.
+    pub effective: Duration,
+    /// What ended it.
+    pub by: WokenBy,
+}
+
+/// How a call ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct End {
+    /// Why it stopped; `None` if it has its answer.
+    pub reason: Option<Reason>,
+    /// Counted attempts.
+    pub counted: u32,
+    /// Since the beginning.
+    pub elapsed: Duration,
 }
 
 /// The events of one step, in order: at most two, held inline.
@@ -191,34 +204,6 @@ pub struct FailedAttempt {
     pub resumed: Option<ResumedWait>,
 }
 
-/// See [`Event::WaitPlanned`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[allow(missing_docs)] // the event's
-pub struct PlannedWait {
-    pub planned: Duration,
-    pub window: Duration,
-    pub floor: Duration,
-    pub why: WaitReason,
-}
-
-/// See [`Event::Resumed`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[allow(missing_docs)] // the event's
-pub struct ResumedWait {
-    pub planned: Duration,
-    pub effective: Duration,
-    pub by: WokenBy,
-}
-
-/// See [`Event::Final`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[allow(missing_docs)] // the event's
-pub struct End {
-    pub reason: Option<Reason>,
-    pub counted: u32,
-    pub elapsed: Duration,
-}
-
 impl Report {
     /// Takes in the next event. What cannot be (a wait before any failure, anything after the end) is passed over.
     pub fn hear(&mut self, event: &Event) {
@@ -238,45 +223,17 @@ impl Report {
                 resumed: None,
             }),
             Event::AttemptAbandoned => self.abandoned = self.abandoned.saturating_add(1),
-            Event::WaitPlanned {
-                planned,
-                window,
-                floor,
-                why,
-            } => {
+            Event::WaitPlanned(wait) => {
                 if let Some(attempt) = self.attempts.last_mut() {
-                    attempt.waits.push(PlannedWait {
-                        planned,
-                        window,
-                        floor,
-                        why,
-                    });
+                    attempt.waits.push(wait);
                 }
             }
-            Event::Resumed {
-                planned,
-                effective,
-                by,
-            } => {
+            Event::Resumed(resumed) => {
                 if let Some(attempt) = self.attempts.last_mut() {
-                    attempt.resumed = Some(ResumedWait {
-                        planned,
-                        effective,
-                        by,
-                    });
+                    attempt.resumed = Some(resumed);
                 }
             }
-            Event::Final {
-                reason,
-                counted,
-                elapsed,
-            } => {
-                self.end = Some(End {
-                    reason,
-                    counted,
-                    elapsed,
-                });
-            }
+            Event::Final(end) => self.end = Some(end),
         }
     }
 }

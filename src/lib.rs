@@ -24,6 +24,8 @@
 //! What those rest on ([`classify`], [`may_repeat`], [`retry_after`], [`window_at`], [`bounds`], [`word`], [`uniform`]) is public, because
 //! the stored form of a call depends on it and other languages test against it.
 //!
+//! There are no default features. `uniffi` adds the boundary to Kotlin, which is no API for Rust.
+//!
 //! A driver in one page; `attempt` stands for sending the request, the clock for yours:
 //!
 //! ```

@@ -1,7 +1,7 @@
 //! A sleeping call: does it start its next attempt now?
 
 use crate::call::{Call, Limit, Signals, Sleep, Step, Waiting, fails_fast, time_over};
-use crate::event::{Event, Events, Reason, WokenBy};
+use crate::event::{Event, Events, Reason, ResumedWait, WokenBy};
 use crate::instant::duration;
 use crate::policy::RetryPolicy;
 
@@ -88,10 +88,10 @@ fn go(policy: &RetryPolicy, waiting: Waiting, by: WokenBy) -> Step<Resumed> {
     let limit = call.limit(policy);
     Step::new(
         Resumed::Go(Go { call, by, limit }),
-        Events::one(Event::Resumed {
+        Events::one(Event::Resumed(ResumedWait {
             planned: duration(waiting.planned),
             effective: now.saturating_since(waiting.since),
             by,
-        }),
+        })),
     )
 }

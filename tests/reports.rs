@@ -17,21 +17,9 @@ fn report_json(report: &Report) -> Value {
         .attempts
         .iter()
         .map(|attempt| {
-            let waits = attempt.waits.iter().map(|wait| {
-                unnamed(Event::WaitPlanned {
-                    planned: wait.planned,
-                    window: wait.window,
-                    floor: wait.floor,
-                    why: wait.why,
-                })
-            });
-            let resumed = attempt.resumed.map(|resumed| {
-                unnamed(Event::Resumed {
-                    planned: resumed.planned,
-                    effective: resumed.effective,
-                    by: resumed.by,
-                })
-            });
+            let waits = attempt.waits.iter().copied();
+            let waits = waits.map(|wait| unnamed(Event::WaitPlanned(wait)));
+            let resumed = attempt.resumed.map(Event::Resumed).map(unnamed);
             json!({
                 "class": name(attempt.class),
                 "what": what_text(attempt.what),
@@ -41,13 +29,7 @@ fn report_json(report: &Report) -> Value {
             })
         })
         .collect();
-    let end = report.end.map(|end| {
-        unnamed(Event::Final {
-            reason: end.reason,
-            counted: end.counted,
-            elapsed: end.elapsed,
-        })
-    });
+    let end = report.end.map(Event::Final).map(unnamed);
     json!({"attempts": attempts, "abandoned": report.abandoned, "final": end})
 }
 

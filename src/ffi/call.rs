@@ -349,42 +349,29 @@ impl Answer {
                 });
             }
             Event::AttemptAbandoned => self.abandoned = true,
-            Event::WaitPlanned {
-                planned,
-                window,
-                floor,
-                why,
-            } => {
+            Event::WaitPlanned(wait) => {
                 self.wait = Some(WaitEvent {
-                    planned: nanos(planned),
-                    window: nanos(window),
-                    floor: nanos(floor),
-                    why,
+                    planned: nanos(wait.planned),
+                    window: nanos(wait.window),
+                    floor: nanos(wait.floor),
+                    why: wait.why,
                 });
             }
-            Event::Resumed {
-                planned,
-                effective,
-                by,
-            } => {
+            Event::Resumed(resumed) => {
                 self.resumed = Some(ResumedEvent {
-                    planned: nanos(planned),
-                    effective: nanos(effective),
-                    by,
+                    planned: nanos(resumed.planned),
+                    effective: nanos(resumed.effective),
+                    by: resumed.by,
                 });
             }
-            Event::Final {
-                reason,
-                counted,
-                elapsed,
-            } => {
-                let (reason, ms) = end_reason(reason);
-                self.counted = count(counted);
+            Event::Final(end) => {
+                let (reason, ms) = end_reason(end.reason);
+                self.counted = count(end.counted);
                 self.end = Some(EndEvent {
                     reason,
                     ms,
-                    counted: count(counted),
-                    elapsed: nanos(elapsed),
+                    counted: self.counted,
+                    elapsed: nanos(end.elapsed),
                 });
             }
         }

@@ -559,12 +559,12 @@ impl Driver {
     fn hear(&mut self, events: Events) {
         for event in events {
             assert!(self.report.end.is_none(), "an event after the final one");
-            if let Event::WaitPlanned {
+            if let Event::WaitPlanned(PlannedWait {
                 planned,
                 window,
                 floor,
                 why,
-            } = event
+            }) = event
             {
                 let cap = self
                     .policy

@@ -223,26 +223,26 @@ pub(crate) fn event_json(event: &Event) -> Value {
             json!({"event": "attempt_failed", "class": name(class), "what": what_text(what), "counted": counted})
         }
         Event::AttemptAbandoned => json!({"event": "attempt_abandoned"}),
-        Event::WaitPlanned {
+        Event::WaitPlanned(PlannedWait {
             planned,
             window,
             floor,
             why,
-        } => {
+        }) => {
             json!({"event": "wait_planned", "planned": nanos(planned), "window": nanos(window), "floor": nanos(floor), "why": name(why)})
         }
-        Event::Resumed {
+        Event::Resumed(ResumedWait {
             planned,
             effective,
             by,
-        } => {
+        }) => {
             json!({"event": "resumed", "planned": nanos(planned), "effective": nanos(effective), "by": name(by)})
         }
-        Event::Final {
+        Event::Final(End {
             reason,
             counted,
             elapsed,
-        } => {
+        }) => {
             let (reason, ms) = reason_name(reason);
             json!({"event": "final", "reason": reason, "ms": ms, "counted": counted, "elapsed": nanos(elapsed)})
         }
@@ -259,22 +259,22 @@ pub(crate) fn event(value: &Value) -> Event {
             counted: value["counted"].as_bool().expect("a flag"),
         },
         "attempt_abandoned" => Event::AttemptAbandoned,
-        "wait_planned" => Event::WaitPlanned {
+        "wait_planned" => Event::WaitPlanned(PlannedWait {
             planned: length("planned"),
             window: length("window"),
             floor: length("floor"),
             why: named(&value["why"]),
-        },
-        "resumed" => Event::Resumed {
+        }),
+        "resumed" => Event::Resumed(ResumedWait {
             planned: length("planned"),
             effective: length("effective"),
             by: named(&value["by"]),
-        },
-        "final" => Event::Final {
+        }),
+        "final" => Event::Final(End {
             reason: reason(value["reason"].as_str().unwrap(), value["ms"].as_i64()),
             counted: number(&value["counted"]).try_into().unwrap(),
             elapsed: length("elapsed"),
-        },
+        }),
         other => panic!("no event {other}"),
     }
 }

@@ -220,7 +220,7 @@ impl Draws {
         for event in answer.events.iter() {
             match event {
                 Event::AttemptFailed { counted: yes, .. } => counted = *yes,
-                Event::WaitPlanned { window, .. } => told = Some(*window),
+                Event::WaitPlanned(wait) => told = Some(wait.window),
                 _ => {}
             }
         }
