@@ -8,7 +8,6 @@ import okhttp3.EventListener
 import okhttp3.HttpUrl
 import okhttp3.Request
 import okhttp3.Response
-import okhttp3.internal.OkHttpInternalApi
 import okhttp3.internal.http2.ConnectionShutdownException
 import okhttp3.internal.http2.ErrorCode
 import okhttp3.internal.http2.StreamResetException
@@ -144,7 +143,6 @@ internal class AttemptWitness(
         mightResend = response.code == UNAVAILABLE || response.code == MISDIRECTED
     }
 
-    @OptIn(OkHttpInternalApi::class)
     override fun retryDecision(
         call: Call,
         exception: IOException,

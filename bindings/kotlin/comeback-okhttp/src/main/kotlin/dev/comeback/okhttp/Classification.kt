@@ -2,7 +2,6 @@
 package dev.comeback.okhttp
 
 import dev.comeback.FailureKind
-import okhttp3.internal.OkHttpInternalApi
 import okhttp3.internal.http2.ConnectionShutdownException
 import okhttp3.internal.http2.ErrorCode
 import okhttp3.internal.http2.StreamResetException
@@ -125,7 +124,6 @@ private fun carriesAppMeaning(
 ): Boolean = !isPlatformOrClient(thrown) && (!isSuppressed || thrown is IOException)
 
 // By type where shrinking an app may have renamed the class, by name where it cannot have.
-@OptIn(OkHttpInternalApi::class)
 private fun isPlatformOrClient(thrown: Throwable): Boolean =
     thrown is StreamResetException ||
         thrown is ConnectionShutdownException ||
@@ -173,7 +171,6 @@ private fun kindByType(
 
 private fun seen(): MutableSet<Throwable> = Collections.newSetFromMap(IdentityHashMap())
 
-@OptIn(OkHttpInternalApi::class)
 private fun ownKind(thrown: Throwable): FailureKind? =
     when (thrown) {
         is UnknownHostException -> {

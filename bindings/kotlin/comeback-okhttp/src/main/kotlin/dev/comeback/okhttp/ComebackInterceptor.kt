@@ -7,7 +7,6 @@ import dev.comeback.RetryReport
 import okhttp3.Interceptor
 import okhttp3.Request
 import okhttp3.Response
-import okhttp3.internal.OkHttpInternalApi
 import okhttp3.internal.connection.RealCall
 import java.io.IOException
 
@@ -60,7 +59,6 @@ public class ComebackInterceptor
         }
 
         /** Upgrades cannot be begun anew, and a network interceptor is bound to one connection. */
-        @OptIn(OkHttpInternalApi::class)
         private fun passes(chain: Interceptor.Chain): Boolean =
             (chain.call() as? RealCall)?.forWebSocket == true ||
                 "upgrade".equals(chain.request().header("Connection"), ignoreCase = true) ||

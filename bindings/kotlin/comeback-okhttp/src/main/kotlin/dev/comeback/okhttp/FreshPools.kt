@@ -3,7 +3,6 @@ package dev.comeback.okhttp
 
 import okhttp3.Call
 import okhttp3.ConnectionPool
-import okhttp3.internal.OkHttpInternalApi
 import okhttp3.internal.connection.RealCall
 import java.util.WeakHashMap
 import java.util.concurrent.CopyOnWriteArrayList
@@ -57,7 +56,6 @@ internal class FreshPools(
 
     companion object {
         /** A call keeps its connection from one attempt to the next, past any pool. After this it lets go of it. */
-        @OptIn(OkHttpInternalApi::class)
         fun abandonConnectionOf(call: Call) {
             (call as? RealCall)?.connection?.noNewExchanges()
         }

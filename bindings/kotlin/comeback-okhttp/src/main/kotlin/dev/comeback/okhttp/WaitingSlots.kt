@@ -3,7 +3,6 @@ package dev.comeback.okhttp
 
 import okhttp3.Call
 import okhttp3.Dispatcher
-import okhttp3.internal.OkHttpInternalApi
 import okhttp3.internal.connection.RealCall
 import java.io.Closeable
 import java.util.WeakHashMap
@@ -52,7 +51,6 @@ internal object WaitingSlots {
 }
 
 /** The dispatcher whose slot [call] holds, or null if it holds none. OkHttp tells only by the name it gives to the thread of an enqueued call. */
-@OptIn(OkHttpInternalApi::class)
 private fun dispatcherOf(call: Call): Dispatcher? {
     val isEnqueued = Thread.currentThread().name == "OkHttp ${call.request().url.redact()}"
     return if (isEnqueued) (call as? RealCall)?.client?.dispatcher else null

@@ -5,7 +5,6 @@ import dev.comeback.FailureKind
 import dev.comeback.RetryReport
 import dev.comeback.RetryStoppedException
 import dev.comeback.StopReason
-import okhttp3.internal.OkHttpInternalApi
 import okhttp3.internal.http2.ConnectionShutdownException
 import okhttp3.internal.http2.ErrorCode
 import okhttp3.internal.http2.StreamResetException
@@ -40,7 +39,6 @@ import kotlin.test.assertEquals
 import kotlin.test.assertFalse
 import kotlin.test.assertTrue
 
-@OptIn(OkHttpInternalApi::class)
 internal class ClassificationTest {
     private class SessionExpired : IOException()
 
