@@ -198,6 +198,8 @@ struct Driver {
     noted: Snapshot,
     /// Attempts whose headers went out.
     sent: u32,
+    /// Attempts that were told as counted.
+    counted: u32,
     failed_at: i64,
     floor: i64,
     last_woken: Option<i64>,
@@ -242,6 +244,7 @@ pub(crate) fn drive(bytes: &[u8]) {
         seen: began,
         noted: hub.snapshot(),
         sent: 0,
+        counted: 0,
         failed_at: began,
         floor: 0,
         last_woken: None,
@@ -352,6 +355,7 @@ impl Driver {
             self.sent += 1;
         }
         self.failed_at = self.seen;
+        self.counted += u32::from(step.decision == Decision::Deliver);
         self.hear(step.events);
         match step.decision {
             Decision::Deliver => {
@@ -445,7 +449,7 @@ impl Driver {
                     );
                 }
                 self.started(go.limit, signals);
-                Some(Place::InFlight(go.call))
+                self.in_flight(go.call)
             }
         }
     }
@@ -485,18 +489,19 @@ impl Driver {
                             && i128::from(ask_at.as_nanos()) <= self.last_start()
                     );
                 }
-                Some(Place::InFlight(call))
+                self.in_flight(call)
             }
             Interruption::Restart { call, limit } => {
                 assert!(signals.network.path > self.noted.path && !signals.network.is_absent());
                 if !sent_nothing {
                     assert!(may_repeat(&self.policy, &self.request) && !self.request.has_body);
                     self.sent += 1;
+                    self.counted += 1;
                 }
                 assert!(self.request.body_replayable || untouched || !sent_nothing);
                 self.last_woken = Some(self.seen);
                 self.started(limit, signals);
-                Some(Place::InFlight(call))
+                self.in_flight(call)
             }
         }
     }
@@ -588,6 +593,9 @@ impl Driver {
                     }
                 }
             }
+            if let Event::AttemptFailed { counted, .. } = event {
+                self.counted += u32::from(counted);
+            }
             self.report.hear(&event);
         }
     }
@@ -623,6 +631,12 @@ impl Driver {
         self.noted = signals.network;
     }
 
+    fn in_flight(&self, call: Call) -> Option<Place> {
+        assert_eq!(call.counted(), self.counted);
+        assert_eq!(call.began().as_nanos(), self.began);
+        Some(Place::InFlight(call))
+    }
+
     fn ended(&self, reason: Option<Reason>) -> Option<Place> {
         let end = self.report.end.expect("a final event");
         assert_eq!(end.reason, reason);
@@ -635,8 +649,9 @@ impl Driver {
             self.sent <= self.policy.max_attempts(),
             "more sends than attempts"
         );
-        assert!(end.counted <= self.policy.max_attempts());
-        assert!(self.sent <= end.counted, "a send that was not counted");
+        assert_eq!(end.counted, self.counted);
+        assert!(self.counted <= self.policy.max_attempts());
+        assert!(self.sent <= self.counted, "a send that was not counted");
         None
     }
 }
