@@ -55,7 +55,8 @@ pub fn java() -> Command {
     }
 }
 
-fn advice() -> String {
+/// What to install, as a sentence.
+pub fn advice() -> String {
     let how = if cfg!(target_os = "macos") {
         "brew install openjdk@17 maven"
     } else {

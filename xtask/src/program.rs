@@ -29,10 +29,8 @@ pub fn run(module: &str, arguments: Vec<OsString>) -> Result<ExitCode> {
     let mut java = java::java();
     java.arg("-jar").arg(&jar).args(arguments);
     let status = java.status().with_context(|| {
-        format!(
-            "`{}` could not be started",
-            java.get_program().to_string_lossy()
-        )
+        let name = java.get_program().to_string_lossy();
+        format!("`{name}` could not be started. {}", java::advice())
     })?;
     // Ended by a signal (Ctrl-C): the shell's way to say that is not ours to imitate.
     Ok(ExitCode::from(
