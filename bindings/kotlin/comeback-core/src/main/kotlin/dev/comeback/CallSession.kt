@@ -53,6 +53,10 @@ public class CallSession(
 
     private var id = 0L
     private var events: ArrayList<RetryEvent>? = null
+
+    /** How many of the events the listener has heard, or is just hearing. */
+    private var told = 0
+    private var isTelling = false
     private var failures: ArrayList<Throwable>? = null
 
     /** The last answer there will be. */
@@ -212,7 +216,7 @@ public class CallSession(
                 comeback.reportUnavailable(unavailable)
                 return stopped(StopReason.Internal)
             } catch (thrown: Throwable) {
-                if (thrown is VirtualMachineError) throw thrown
+                if (thrown.endsTheVirtualMachine()) throw thrown
                 return stopped(StopReason.Internal)
             }
         return obey(answer, network.epoch)
@@ -313,10 +317,22 @@ public class CallSession(
             // A cancel that came in between has had the last word.
             if (end != null && event !is RetryEvent.Finished) return
             events = (events ?: ArrayList<RetryEvent>(4)).apply { add(event) }
+            // Whoever is telling one already tells this one after it: in order, and without making a cancel wait for a listener.
+            if (isTelling) return
+            isTelling = true
         }
-        comeback.tell(event)
+        while (true) comeback.tell(nextUntold() ?: return)
     }
 
+    private fun nextUntold(): RetryEvent? =
+        synchronized(this) {
+            val next = events?.getOrNull(told)
+            if (next == null) isTelling = false else told++
+            next
+        }
+
+    /** Of all threads that race the first makes it. */
+    @Synchronized
     private fun callId(): Long {
         if (id == 0L) id = comeback.nextCallId()
         return id

@@ -3,7 +3,7 @@ package dev.comeback
 
 /**
  * Hears every [RetryEvent] of one [Comeback]. It is called on the thread that drives the call ([RetryEvent.Unavailable]: on any thread), so many
- * threads may be in it at once, and the call waits for it: be quick. What it throws is contained.
+ * threads may be in it at once, though never with events of the same call, and the call waits for it: be quick. What it throws is contained.
  */
 public fun interface RetryListener {
     public fun onEvent(event: RetryEvent)

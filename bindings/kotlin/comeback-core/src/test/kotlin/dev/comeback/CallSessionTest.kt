@@ -6,6 +6,7 @@ import dev.comeback.World.Companion.SECOND
 import dev.comeback.World.Companion.STEADY
 import java.io.IOException
 import java.lang.management.ManagementFactory
+import java.util.concurrent.CopyOnWriteArrayList
 import java.util.concurrent.CyclicBarrier
 import kotlin.test.Test
 import kotlin.test.assertContentEquals
@@ -288,6 +289,50 @@ class CallSessionTest {
     }
 
     @Test
+    fun `a listener hears the end last, even if it comes while it still hears something else`() {
+        val heard = CopyOnWriteArrayList<RetryEvent>()
+        lateinit var session: CallSession
+        val listener =
+            RetryListener {
+                // A cancel from another thread, which does not wait for the listener.
+                if (it is RetryEvent.AttemptFailed) inThread { session.cancelled(CancelKind.CALLER) }.joinSoon()
+                heard += it
+            }
+        val time = TestTime()
+        session = CallSession(Comeback(ManualConnectivity(time), listener, time, NativeCore), STEADY, null, RequestFacts("GET"))
+        assertEquals(StopReason.Cancelled(CancelKind.CALLER), session.failed(RESET).reason())
+        assertEquals(listOf(RetryEvent.AttemptFailed::class, RetryEvent.Finished::class), heard.map { it::class })
+        assertEquals(1, session.report?.attempts?.size)
+    }
+
+    @Test
+    fun `all events of a call have the same id, whoever tells the first`() {
+        val time = TestTime()
+        repeat(500) {
+            val world = World(time = time)
+            val session = world.session()
+            val barrier = CyclicBarrier(2)
+            val canceller =
+                inThread {
+                    barrier.await()
+                    session.cancelled(CancelKind.CALLER)
+                }
+            barrier.await()
+            session.failed(RESET)
+            canceller.joinSoon()
+            assertEquals(setOf(1L), world.heard.map { it.callId }.toSet())
+        }
+    }
+
+    @Test
+    fun `an interrupt that a listener ran into is not lost`() {
+        val time = TestTime()
+        val comeback = Comeback(ManualConnectivity(time), { throw InterruptedException() }, time, NativeCore)
+        CallSession(comeback, STEADY, null, RequestFacts("GET")).succeeded()
+        assertTrue(Thread.interrupted())
+    }
+
+    @Test
     fun `a driver that asks out of order is stopped, not thrown at`() {
         val world = World()
         assertEquals(StopReason.Internal, world.session().woken().reason())
@@ -336,7 +381,7 @@ class CallSessionTest {
 
     @Test
     fun `what a listener throws is contained, except for the virtual machine's own errors`() {
-        for (thrown in listOf(IllegalStateException(), IOException(), AssertionError(), NoClassDefFoundError(), NotImplementedError())) {
+        for (thrown in listOf(IllegalStateException(), IOException(), AssertionError(), NoClassDefFoundError(), StackOverflowError())) {
             val time = TestTime()
             val comeback = Comeback(ManualConnectivity(time), { throw thrown }, time, NativeCore)
             val session = CallSession(comeback, STEADY, null, RequestFacts("GET"))
