@@ -12,7 +12,8 @@ import java.io.IOException
 
 /**
  * Sends failed requests again as a [RetryPolicy] says, and ends a wait when the network is back. [comeback] adds it to a client, and with it what
- * keeps OkHttp itself from stumbling over Retry-After; by hand it goes among the application interceptors. A call that waits blocks its thread; [okhttp3.Call.cancel], an interrupt and [Comeback.close] end the wait at once.
+ * keeps OkHttp itself from stumbling over Retry-After; by hand it goes among the application interceptors. A call that waits blocks its thread;
+ * [okhttp3.Call.cancel], an interrupt and [Comeback.close] end the wait at once.
  *
  * A first attempt goes as it would without this. What reaches the caller is the last attempt's response or exception, with a report attached
  * ([Response.retryReport], [dev.comeback.retryReport]); if that response had to be closed before a wait that then was cut short, a

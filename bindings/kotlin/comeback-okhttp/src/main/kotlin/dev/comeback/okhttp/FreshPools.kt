@@ -46,10 +46,10 @@ internal class FreshPools(
         return fresh
     }
 
-    /** Closes what has become idle in the old pools. */
+    /** Closes what has become idle in the old pools. What a socket throws when it is closed concerns nobody, and least of all the call that swept. */
     fun sweep() {
         for (pool in retired) {
-            pool.evictAll()
+            orNull { pool.evictAll() }
             if (pool.connectionCount() == 0) retired.remove(pool)
         }
     }

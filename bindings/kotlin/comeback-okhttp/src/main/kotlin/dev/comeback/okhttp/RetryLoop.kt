@@ -18,6 +18,7 @@ import dev.comeback.StopReason
 import okhttp3.Interceptor
 import okhttp3.Request
 import okhttp3.Response
+import okio.Timeout
 import java.io.Closeable
 import java.io.IOException
 import java.io.InterruptedIOException
@@ -35,7 +36,7 @@ internal class RetryLoop(
 ) {
     private val call = chain.call()
     private val began = comeback.time.nanos()
-    private val clientEnd = call.timeout().timeoutNanos().let { if (it > 0) began + it else null }
+    private val clientEnd = clientEnd(call.timeout())
 
     /** The app's request, with its key. */
     private val request = withKey(request)
@@ -83,6 +84,15 @@ internal class RetryLoop(
                     }
                 inactivityNanos = next.limit.inactivityNanos
             }
+        } catch (thrown: Throwable) {
+            if (thrown is IOException || thrown === foreign) throw thrown
+            // OkHttp lets anything else kill the app.
+            throw IOException("Comeback failed", thrown).also {
+                orNull {
+                    session.stopped(StopReason.Internal)
+                    session.attachReportTo(it)
+                }
+            }
         } finally {
             orNull {
                 // The connection this call leaves behind belongs to a path that is gone.
@@ -129,6 +139,7 @@ internal class RetryLoop(
         } catch (thrown: IOException) {
             exception = thrown
         } catch (thrown: Throwable) {
+            if (!isFirst && isOfOpenResponse(thrown)) throw thrown
             foreign = thrown
             orNull { session.failed(Outcome.failure(FailureKind.UNLISTED, thrown)) }
             throw thrown
@@ -141,6 +152,14 @@ internal class RetryLoop(
             else -> Attempted.Answered(checkNotNull(response))
         }
     }
+
+    /**
+     * An interceptor put another response in the place of the one it got, and never closed that one. A caller would only lose a connection by it; it
+     * is the next attempt that OkHttp refuses to make.
+     */
+    private fun isOfOpenResponse(thrown: Throwable) =
+        thrown is IllegalStateException &&
+            thrown.message?.startsWith("cannot make a new request because the previous response is still open") == true
 
     /** A first attempt is left alone, unless something about it can only be known by listening. */
     private fun prepare() {
@@ -298,6 +317,15 @@ internal class RetryLoop(
             if (body is WatchedBody) request.method(response.request.method, body.body)
             response.newBuilder().request(request.build()).build()
         } ?: response
+
+    /** When [timeout], the client's own for the whole call, will cancel it; as it is set by client or call. */
+    private fun clientEnd(timeout: Timeout): Long? {
+        val ofTimeout = timeout.timeoutNanos().takeIf { it > 0 }
+        val ofDeadline = if (timeout.hasDeadline()) timeout.deadlineNanoTime() - System.nanoTime() else null
+        val left = listOfNotNull(ofTimeout, ofDeadline).minOrNull() ?: return null
+        // A timeout that no clock reaches is none.
+        return (began + left).takeIf { left <= 0 || it > began }
+    }
 
     private fun withKey(request: Request): Request {
         val isWanted = facts.makesKey(request.method) || request.tag(MakeIdempotencyKey::class.java) != null

@@ -4,19 +4,26 @@ package dev.comeback.okhttp
 import dev.comeback.Connectivity
 import dev.comeback.NetworkSnapshot
 import dev.comeback.OutcomeClass
+import dev.comeback.RetryEvent
 import dev.comeback.RetryListener
 import dev.comeback.RetryPolicy
 import dev.comeback.StopReason
 import dev.comeback.Subscription
 import dev.comeback.retryReport
 import mockwebserver3.MockResponse
+import okhttp3.Interceptor
+import okhttp3.OkHttpClient
 import okhttp3.Response
 import okhttp3.ResponseBody
+import okhttp3.ResponseBody.Companion.toResponseBody
 import okio.BufferedSource
 import org.junit.jupiter.api.Test
 import java.io.IOException
+import java.time.Duration
+import java.util.concurrent.TimeUnit
 import kotlin.test.assertEquals
 import kotlin.test.assertFailsWith
+import kotlin.test.assertIs
 
 internal class ContainmentTest {
     private class Fault : Error("not an exception one catches")
@@ -26,6 +33,58 @@ internal class ContainmentTest {
         Ground(configureComeback = { listener = RetryListener { throw Fault() } }).use { ground ->
             ground.server.enqueue(status(503))
             assertEquals(200, ground.client().outcomeOf(ground.request()))
+        }
+
+    @Test
+    fun `a listener that calls itself for ever changes nothing`() {
+        fun forEver(n: Int): Int = forEver(n + 1) + 1
+        Ground(configureComeback = { listener = RetryListener { forEver(0) } }).use { ground ->
+            ground.server.enqueue(status(503))
+            assertEquals(200, ground.client().outcomeOf(ground.request()))
+        }
+    }
+
+    @Test
+    fun `a response that another interceptor left open is an I O error for the next attempt, not a crash`() =
+        Ground().use { ground ->
+            ground.server.enqueue(MockResponse(code = 503, body = "busy"))
+            val leaking =
+                Interceptor { chain ->
+                    chain.proceed(chain.request()).run { newBuilder().body("short".toResponseBody()).build() }
+                }
+            val failure = assertFailsWith<IOException> { ground.client { addInterceptor(leaking) }.send(ground.request()) }
+            assertEquals(StopReason.Internal, failure.retryReport!!.reason)
+            assertEquals(StopReason.Internal, ground.heard<RetryEvent.Finished>().single().reason)
+        }
+
+    @Test
+    fun `whatever breaks between two attempts is an I O error with a report, after the final event`() =
+        Ground().use { ground ->
+            ground.server.enqueue(status(503))
+            val retrying = ComebackInterceptor(ground.comeback)
+            val broken =
+                Interceptor { chain ->
+                    retrying.intercept(
+                        object : Interceptor.Chain by chain {
+                            override fun withReadTimeout(
+                                timeout: Int,
+                                unit: TimeUnit,
+                            ): Interceptor.Chain = throw Fault()
+                        },
+                    )
+                }
+            val client =
+                ground.remember(
+                    OkHttpClient
+                        .Builder()
+                        .addInterceptor(broken)
+                        .readTimeout(Duration.ZERO)
+                        .build(),
+                )
+            val failure = assertFailsWith<IOException> { client.send(ground.request()) }
+            assertIs<Fault>(failure.cause)
+            assertEquals(StopReason.Internal, failure.retryReport!!.reason)
+            assertEquals(StopReason.Internal, ground.heard<RetryEvent.Finished>().single().reason)
         }
 
     @Test

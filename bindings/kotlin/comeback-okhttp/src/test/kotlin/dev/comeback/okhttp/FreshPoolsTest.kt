@@ -1,10 +1,16 @@
 // After the path to the network has changed nothing goes over a connection from before.
 package dev.comeback.okhttp
 
+import mockwebserver3.Dispatcher
 import mockwebserver3.MockResponse
+import mockwebserver3.RecordedRequest
 import okhttp3.OkHttpClient
 import org.junit.jupiter.api.Test
+import java.net.InetAddress
+import java.net.Socket
+import java.util.concurrent.CountDownLatch
 import java.util.concurrent.TimeUnit
+import javax.net.SocketFactory
 import kotlin.test.assertEquals
 
 internal class FreshPoolsTest {
@@ -56,21 +62,74 @@ internal class FreshPoolsTest {
     @Test
     fun `the connection of a call in flight at the handover is closed when that call ends`() =
         online { ground ->
-            ground.server.enqueue(
-                MockResponse
-                    .Builder()
-                    .headersDelay(500, TimeUnit.MILLISECONDS)
-                    .body("slow")
-                    .build(),
-            )
+            val isOver = CountDownLatch(1)
+            val slow = MockResponse.Builder().body("slow")
+            ground.server.dispatcher =
+                object : Dispatcher() {
+                    override fun dispatch(request: RecordedRequest): MockResponse {
+                        if (request.url.encodedPath == "/slow") isOver.await(10, TimeUnit.SECONDS)
+                        return slow.build()
+                    }
+                }
             val client = ground.client()
-            val inFlight = client.newCall(ground.request()).future()
+            val inFlight = client.newCall(ground.request(path = "/slow")).future()
             ground.server.takeRequest()
             ground.moveOn()
             client.get(ground)
             assertEquals(1, client.connectionPool.connectionCount())
+            isOver.countDown()
             inFlight.get(10, TimeUnit.SECONDS).use { assertEquals("slow", it.body.string()) }
             assertEquals(0, client.connectionPool.connectionCount())
+        }
+
+    /** What Android's sockets do when they are closed on the main thread. */
+    private object ThrowingAtClose : SocketFactory() {
+        override fun createSocket(): Socket =
+            object : Socket() {
+                override fun close() {
+                    super.close()
+                    throw IllegalStateException("network on the main thread")
+                }
+            }
+
+        override fun createSocket(
+            host: String?,
+            port: Int,
+        ): Socket = throw UnsupportedOperationException()
+
+        override fun createSocket(
+            host: String?,
+            port: Int,
+            localHost: InetAddress?,
+            localPort: Int,
+        ): Socket = throw UnsupportedOperationException()
+
+        override fun createSocket(
+            host: InetAddress?,
+            port: Int,
+        ): Socket = throw UnsupportedOperationException()
+
+        override fun createSocket(
+            address: InetAddress?,
+            port: Int,
+            localAddress: InetAddress?,
+            localPort: Int,
+        ): Socket = throw UnsupportedOperationException()
+    }
+
+    @Test
+    fun `an old connection that cannot be closed harms no call`() =
+        online { ground ->
+            val client = ground.client { socketFactory(ThrowingAtClose) }
+            client.get(ground)
+            ground.moveOn()
+            client.get(ground)
+            // One that is in flight at the handover: then the end of its call sweeps.
+            val response = client.send(ground.post())
+            ground.moveOn(handle = 3)
+            client.get(ground)
+            assertEquals("fine", response.body.string())
+            assertEquals(listOf(0, 1, 1, 2), ground.connections())
         }
 
     @Test
