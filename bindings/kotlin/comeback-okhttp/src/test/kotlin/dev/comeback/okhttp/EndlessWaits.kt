@@ -5,6 +5,8 @@ import dev.comeback.SystemTime
 import dev.comeback.Time
 import dev.comeback.Wakeup
 import java.util.concurrent.Semaphore
+import kotlin.test.assertEquals
+import kotlin.test.assertTrue
 
 /** The clock is the real one. [waiting] has a permit for each wait that began. */
 internal class EndlessWaits : Time {
@@ -20,5 +22,18 @@ internal class EndlessWaits : Time {
     ): Boolean {
         waiting.release()
         return wakeup.await(Long.MAX_VALUE)
+    }
+}
+
+/**
+ * [tryOnce] answers how many milliseconds it took for a wait to be over once something had ended it. On a loaded machine one try may be unlucky;
+ * that nothing polls is seen by the waits that began.
+ */
+internal fun EndlessWaits.assertPrompt(tryOnce: () -> Long) {
+    val took = ArrayList<Long>()
+    while (took.isEmpty() || took.last() > 50) {
+        assertTrue(took.size < 5, "took $took ms")
+        took += tryOnce()
+        assertEquals(0, waiting.availablePermits(), "waits begun besides the one")
     }
 }
