@@ -9,7 +9,6 @@ import dev.comeback.ffi.EndEvent
 import dev.comeback.ffi.EndReason
 import dev.comeback.ffi.InterruptInput
 import dev.comeback.ffi.ResumeInput
-import java.util.concurrent.atomic.AtomicReferenceFieldUpdater
 import dev.comeback.ffi.FailureKind as CoreFailureKind
 import dev.comeback.ffi.NetworkState as CoreNetworkState
 import dev.comeback.ffi.OutcomeClass as CoreOutcomeClass
@@ -85,9 +84,9 @@ public class CallSession(
 
     /** The attempt brought a response below 400, which the app's own `classify` does not overrule. The call is over. */
     public fun succeeded() {
-        if (!finish(NextStep.Deliver)) return
-        if (comeback.listener == null && events == null) return
-        tell(RetryEvent.Finished(callId(), label, null, counted + 1, elapsed()))
+        finish(NextStep.Deliver) {
+            if (comeback.listener == null && events == null) null else RetryEvent.Finished(callId(), label, null, counted + 1, elapsed())
+        }
     }
 
     /** The attempt brought anything else. */
@@ -175,7 +174,7 @@ public class CallSession(
 
     /** The adapter ends the call. */
     public fun stopped(reason: StopReason): NextStep {
-        if (finish(NextStep.Stop(reason))) tell(RetryEvent.Finished(callId(), label, reason, counted, elapsed()))
+        finish(NextStep.Stop(reason)) { RetryEvent.Finished(callId(), label, reason, counted, elapsed()) }
         return checkNotNull(end)
     }
 
@@ -290,8 +289,8 @@ public class CallSession(
         if (answer.abandoned) tell(RetryEvent.AttemptAbandoned(callId(), label))
         answer.wait?.let { tell(RetryEvent.WaitPlanned(callId(), label, it.planned, it.window, it.floor, WaitReason.valueOf(it.why.name))) }
         answer.resumed?.let { tell(RetryEvent.Resumed(callId(), label, it.planned, it.effective, WokenBy.valueOf(it.by.name))) }
-        if ((step is NextStep.Deliver || step is NextStep.Stop) && finish(step)) {
-            answer.end?.let { tell(RetryEvent.Finished(callId(), label, it.reason(), it.counted, it.elapsed)) }
+        if (step is NextStep.Deliver || step is NextStep.Stop) {
+            finish(step) { answer.end?.let { RetryEvent.Finished(callId(), label, it.reason(), it.counted, it.elapsed) } }
         }
         return end ?: step
     }
@@ -309,15 +308,35 @@ public class CallSession(
             EndReason.INTERNAL -> StopReason.Internal
         }
 
-    /** True once. */
-    private fun finish(step: NextStep): Boolean = END.compareAndSet(this, null, step)
+    /** The call is over, unless it was already: [step] is its last answer, and what [last] gives the last event. Whoever sees the one sees the other. */
+    private inline fun finish(
+        step: NextStep,
+        last: () -> RetryEvent.Finished?,
+    ) {
+        synchronized(this) {
+            if (end != null) return
+            last()?.let(::add)
+            end = step
+        }
+        tellAll()
+    }
 
     private fun tell(event: RetryEvent) {
         synchronized(this) {
             // A cancel that came in between has had the last word.
-            if (end != null && event !is RetryEvent.Finished) return
-            events = (events ?: ArrayList<RetryEvent>(4)).apply { add(event) }
-            // Whoever is telling one already tells this one after it: in order, and without making a cancel wait for a listener.
+            if (end != null) return
+            add(event)
+        }
+        tellAll()
+    }
+
+    private fun add(event: RetryEvent) {
+        events = (events ?: ArrayList<RetryEvent>(4)).apply { add(event) }
+    }
+
+    /** In order: a thread that is telling already tells what others have added too, so that no cancel waits for a listener. */
+    private fun tellAll() {
+        synchronized(this) {
             if (isTelling) return
             isTelling = true
         }
@@ -345,10 +364,6 @@ public class CallSession(
     }
 
     private fun elapsed(): Long = nanosUntil(now(), began)
-
-    private companion object {
-        private val END = AtomicReferenceFieldUpdater.newUpdater(CallSession::class.java, NextStep::class.java, "end")
-    }
 }
 
 private fun NetworkState.toCore(): CoreNetworkState = CoreNetworkState.valueOf(name)

@@ -306,7 +306,7 @@ class CallSessionTest {
     }
 
     @Test
-    fun `all events of a call have the same id, whoever tells the first`() {
+    fun `a cancel that races a failure leaves one call with one end, and a report that knows it`() {
         val time = TestTime()
         repeat(500) {
             val world = World(time = time)
@@ -318,7 +318,8 @@ class CallSessionTest {
                     session.cancelled(CancelKind.CALLER)
                 }
             barrier.await()
-            session.failed(RESET)
+            val step = session.failed(RESET)
+            if (step is NextStep.Stop) assertEquals(step.reason, session.report?.reason)
             canceller.joinSoon()
             assertEquals(setOf(1L), world.heard.map { it.callId }.toSet())
         }
