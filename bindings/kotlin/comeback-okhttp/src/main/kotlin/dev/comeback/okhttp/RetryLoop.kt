@@ -138,6 +138,9 @@ internal class RetryLoop(
             response = limited.proceed(outgoing ?: request)
         } catch (thrown: IOException) {
             exception = thrown
+        } catch (thrown: InterruptedException) {
+            // OkHttp's racing connects throw it as it is. The flag is set again where all interrupts are seen.
+            exception = InterruptedIOException("interrupted").apply { initCause(thrown) }
         } catch (thrown: Throwable) {
             if (!isFirst && isOfOpenResponse(thrown)) throw thrown
             foreign = thrown

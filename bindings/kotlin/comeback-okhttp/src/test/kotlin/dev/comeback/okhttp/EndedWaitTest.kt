@@ -223,6 +223,18 @@ internal class EndedWaitTest {
         }
 
     @Test
+    fun `an interrupt while a connection is made is not retried, and the flag is set`() =
+        Ground().use { ground ->
+            // OkHttp's own call throws InterruptedException here, and the flag is gone.
+            Thread.currentThread().interrupt()
+            val failure = runCatching { ground.client().send(ground.request()) }.exceptionOrNull()
+            assertTrue(Thread.interrupted())
+            assertIs<InterruptedIOException>(failure)
+            assertEquals(StopReason.Cancelled(CancelKind.INTERRUPTED), failure.retryReport!!.reason)
+            assertEquals(StopReason.Cancelled(CancelKind.INTERRUPTED), ground.endReason())
+        }
+
+    @Test
     fun `Android's main thread never waits, and its response is delivered open`() =
         onEndlessGround { ground ->
             ground.server.enqueue(MockResponse(code = 503, body = "busy"))
