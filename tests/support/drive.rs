@@ -203,6 +203,8 @@ struct Driver {
     failed_at: i64,
     floor: i64,
     last_woken: Option<i64>,
+    /// The epoch at which the latest wait was planned.
+    planned_epoch: u64,
     report: Report,
 }
 
@@ -248,6 +250,7 @@ pub(crate) fn drive(bytes: &[u8]) {
         failed_at: began,
         floor: 0,
         last_woken: None,
+        planned_epoch: 0,
         report: Report::default(),
     };
     assert_eq!(first_limit(&driver.policy, &call).inactivity, None);
@@ -356,7 +359,8 @@ impl Driver {
         }
         self.failed_at = self.seen;
         self.counted += u32::from(step.decision == Decision::Deliver);
-        self.hear(step.events);
+        let events = step.events;
+        self.hear(events);
         match step.decision {
             Decision::Deliver => {
                 assert!(matches!(
@@ -371,7 +375,7 @@ impl Driver {
                     class == OutcomeClass::NeverSent || may_repeat(&self.policy, &self.request);
                 assert!(may, "what must not be repeated never is");
                 assert!(self.request.body_replayable || outcome.body_untouched);
-                self.slept(&sleep);
+                self.slept(&sleep, events, signals);
                 Some(Place::Waiting(sleep))
             }
         }
@@ -403,11 +407,12 @@ impl Driver {
             .attempts
             .last()
             .and_then(|attempt| attempt.waits.last().copied());
-        self.hear(step.events);
+        let events = step.events;
+        self.hear(events);
         match step.decision {
             Resumed::Stop(reason) => self.ended(Some(reason)),
             Resumed::Sleep(sleep) => {
-                self.slept(&sleep);
+                self.slept(&sleep, events, signals);
                 assert!(
                     sleep.ask_at.as_nanos() > self.seen,
                     "what has come is not slept for"
@@ -600,7 +605,7 @@ impl Driver {
         }
     }
 
-    fn slept(&self, sleep: &Sleep) {
+    fn slept(&mut self, sleep: &Sleep, events: Events, signals: &Signals) {
         assert!(self.report.end.is_none(), "a call that ended sleeps");
         let ask_at = sleep.ask_at.as_nanos();
         assert!(ask_at >= self.seen);
@@ -608,6 +613,20 @@ impl Driver {
             ask_at <= self.seen.saturating_add(ASK_WITHIN),
             "asked later than in 30 s"
         );
+        if events
+            .iter()
+            .any(|event| matches!(event, Event::WaitPlanned { .. }))
+        {
+            self.planned_epoch = signals.network.epoch;
+        } else if self.planned_epoch == signals.network.epoch {
+            let attempt = self.report.attempts.last().expect("it failed");
+            let planned = attempt.waits.last().expect("it was told").planned;
+            let planned = i64::try_from(planned.as_nanos()).expect("fits");
+            assert!(
+                ask_at <= self.failed_at.saturating_add(planned),
+                "asking again made the wait longer"
+            );
+        }
     }
 
     fn started(&mut self, limit: Limit, signals: &Signals) {
