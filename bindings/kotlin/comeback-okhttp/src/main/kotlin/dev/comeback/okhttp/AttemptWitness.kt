@@ -27,6 +27,11 @@ internal class AttemptWitness(
     /** Woken by the call's cancel. */
     val wakeup = Wakeup()
 
+    /** A timer cancelled the call: the client's timeout, not the app. */
+    @Volatile
+    var isCancelledByTimer: Boolean = false
+        private set
+
     private var isHeard = false
     private var exchangeSent = false
     private var earlierExchangeSent = false
@@ -66,7 +71,11 @@ internal class AttemptWitness(
 
     private fun hasReportedOneOf(behind: Set<Throwable>): Boolean = reported.let { it != null && it in behind }
 
-    override fun canceled(call: Call): Unit = wakeup.wake()
+    override fun canceled(call: Call) {
+        // okio's timeouts all end on this thread, and nothing else tells one from a cancel before the call is over.
+        isCancelledByTimer = Thread.currentThread().name == "Okio Watchdog"
+        wakeup.wake()
+    }
 
     override fun proxySelectStart(
         call: Call,

@@ -304,9 +304,10 @@ internal class RetryLoop(
         return thrown.also(session::attachReportTo)
     }
 
+    /** An attempt that is cut off may end before the witness, if there is one, has heard why: then the clock has to do. */
     private fun cancelKind(): CancelKind {
-        val isTimeout = clientEnd != null && comeback.time.nanos() >= clientEnd - TIMEOUT_STARTED_EARLIER_NANOS
-        return if (isTimeout) CancelKind.CALL_TIMEOUT else CancelKind.CALLER
+        val isOver = clientEnd != null && comeback.time.nanos() >= clientEnd - TIMEOUT_STARTED_EARLIER_NANOS
+        return if (isOver || witness?.isCancelledByTimer == true) CancelKind.CALL_TIMEOUT else CancelKind.CALLER
     }
 
     /** [response] as the rest of the chain gave it, but with the app's own body on its request, and with the report if there is one. */

@@ -14,6 +14,7 @@ import mockwebserver3.SocketEffect.CloseSocket
 import mockwebserver3.SocketEffect.Stall
 import okhttp3.Call
 import okhttp3.EventListener
+import okhttp3.OkHttpClient
 import org.junit.jupiter.api.BeforeAll
 import org.junit.jupiter.api.Timeout
 import java.io.IOException
@@ -112,6 +113,25 @@ internal class EndedWaitTest {
             assertEquals(StopReason.Cancelled(CancelKind.CALL_TIMEOUT), ground.endReason())
             assertEquals(StopReason.Cancelled(CancelKind.CALL_TIMEOUT), failure.retryReport!!.reason)
             millis
+        }
+
+    @Test
+    fun `the client's own timeout is told from a cancel, even if an interceptor outside used most of it`() =
+        Ground(clock = clock).use { ground ->
+            ground.server.enqueue(status(503))
+            val client =
+                ground.remember(
+                    OkHttpClient
+                        .Builder()
+                        .callTimeout(Duration.ofMillis(1_000))
+                        .addInterceptor { chain ->
+                            Thread.sleep(300)
+                            chain.proceed(chain.request())
+                        }.comeback(ground.comeback, policy)
+                        .build(),
+                )
+            val failure = assertFailsWith<InterruptedIOException> { client.send(ground.request()) }
+            assertEquals(StopReason.Cancelled(CancelKind.CALL_TIMEOUT), failure.retryReport!!.reason)
         }
 
     @Test

@@ -154,7 +154,8 @@ internal class RepetitionTableTest {
             }
 
             Effect.HTTP2_REFUSED_STREAM -> {
-                ScriptStage(answer().onRequestStart(CloseStream(REFUSED_STREAM)), isHttp2 = true)
+                // After the request's body: on one that still comes the server might answer with a protocol error first.
+                ScriptStage(answer().onResponseStart(CloseStream(REFUSED_STREAM)), isHttp2 = true)
             }
 
             Effect.CLOSED_AT_ACCEPT -> {
