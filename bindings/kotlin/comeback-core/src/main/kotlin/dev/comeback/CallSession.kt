@@ -21,9 +21,9 @@ import dev.comeback.ffi.OutcomeClass as CoreOutcomeClass
  * [NextStep.Go] or [NextStep.Restart] it starts over at [noteAttempt]. What only an adapter sees (cancel, interrupt, the client's own timeout) it
  * says by [cancelled], anything else that ends the call by [stopped].
  *
- * No method throws. Whatever is wrong with the core or its library becomes `Stop(Internal)`. Once a method has answered [NextStep.Deliver] or
- * [NextStep.Stop] every other answers the same, and nothing more is told. Up to the first failure no native call is made, and nothing but this is
- * allocated unless there is a listener. One thread at a time drives a call; only [cancelled] and [stopped] may race it.
+ * No method throws, unless memory is out. Whatever is wrong with the core or its library becomes `Stop(Internal)`. Once a method has answered
+ * [NextStep.Deliver] or [NextStep.Stop] every other answers the same, and nothing more is told. Up to the first failure no native call is made, and
+ * nothing but this is allocated unless there is a listener. One thread at a time drives a call; only [cancelled] and [stopped] may race it.
  *
  * @param began when the adapter was entered; instants are [Time.nanos]
  * @param clientEnd the instant at which the client's own timeout ends the whole call; null: never
