@@ -283,6 +283,7 @@ class CallSessionTest {
                 }
             racers.forEach { it.joinSoon() }
             assertEquals(1, world.finals.size)
+            assertEquals(setOf(1L), world.heard.map { it.callId }.toSet())
             val last = checkNotNull(session.report).finished
             assertSame(world.finals.single(), last)
         }
