@@ -96,7 +96,7 @@ public class CallSession(
             core.decide(
                 DecideInput(
                     policy = policyBytes,
-                    call = takeCall(core),
+                    call = callInFlight(core),
                     notedState = noted.state.toCore(),
                     notedSince = noted.since,
                     notedEpoch = noted.epoch,
@@ -153,7 +153,7 @@ public class CallSession(
             core.interrupt(
                 InterruptInput(
                     policy = policyBytes,
-                    call = takeCall(core),
+                    call = callInFlight(core),
                     notedState = noted.state.toCore(),
                     notedSince = noted.since,
                     notedEpoch = noted.epoch,
@@ -221,8 +221,8 @@ public class CallSession(
         return obey(answer, network.epoch)
     }
 
-    /** The call's state, for a function that consumes it; the first time the call begins in the core. */
-    private fun takeCall(core: Core): ByteArray {
+    /** The call's state while an attempt is in flight; the first time the call begins in the core. */
+    private fun callInFlight(core: Core): ByteArray {
         if (!begun) {
             begun = true
             return core.begin(
@@ -239,7 +239,7 @@ public class CallSession(
                 ),
             )
         }
-        return checkNotNull(call) { "no attempt is in flight" }.also { call = null }
+        return checkNotNull(call) { "no attempt is in flight" }
     }
 
     private fun obey(
@@ -340,7 +340,12 @@ public class CallSession(
             if (isTelling) return
             isTelling = true
         }
-        while (true) comeback.tell(nextUntold() ?: return)
+        try {
+            while (true) comeback.tell(nextUntold() ?: return)
+        } catch (thrown: Throwable) {
+            synchronized(this) { isTelling = false }
+            throw thrown
+        }
     }
 
     private fun nextUntold(): RetryEvent? =

@@ -396,6 +396,22 @@ class CallSessionTest {
     }
 
     @Test
+    fun `after an error that was not contained the listener hears what comes next`() {
+        val heard = ArrayList<RetryEvent>()
+        var error: Error? = OutOfMemoryError("as if")
+        val listener =
+            RetryListener { event ->
+                error?.let { throw it }
+                heard += event
+            }
+        val session = CallSession(Comeback(ManualConnectivity(), listener, TestTime(), NativeCore), STEADY, null, RequestFacts("GET"))
+        assertFailsWith<OutOfMemoryError> { session.failed(RESET) }
+        error = null
+        session.cancelled(CancelKind.CALLER)
+        assertIs<RetryEvent.Finished>(heard.last())
+    }
+
+    @Test
     fun `connectivity that throws counts as unknown`() {
         val broken =
             object : Connectivity {
