@@ -193,7 +193,10 @@ public class RetryPolicy private constructor(
         @JvmField
         public val DEFAULT: RetryPolicy = preset("default", CompiledPresets.DEFAULT)
 
-        /** For what costs money: 3 attempts within 15 s, and the HTTP client does not re-send on its own. */
+        /**
+         * For what costs money: 3 attempts within 15 s, and the HTTP client does not re-send on its own. For that OkHttp is handed the request's
+         * body in a wrapper: an interceptor added after Comeback does not see its type.
+         */
         @JvmField
         public val PAYMENT: RetryPolicy = preset("payment", CompiledPresets.PAYMENT)
 

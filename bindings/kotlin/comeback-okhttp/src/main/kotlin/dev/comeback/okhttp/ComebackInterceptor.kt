@@ -62,6 +62,9 @@ public class ComebackInterceptor
         /** Upgrades cannot be begun anew, and a network interceptor is bound to one connection. */
         private fun passes(chain: Interceptor.Chain): Boolean =
             (chain.call() as? RealCall)?.forWebSocket == true ||
-                "upgrade".equals(chain.request().header("Connection"), ignoreCase = true) ||
+                chain.request().headers("Connection").any(::asksForUpgrade) ||
                 chain.connection() != null
+
+        private fun asksForUpgrade(connection: String): Boolean =
+            connection.split(',').any { it.trim().equals("upgrade", ignoreCase = true) }
     }

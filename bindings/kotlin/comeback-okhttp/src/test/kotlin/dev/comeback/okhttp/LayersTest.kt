@@ -99,6 +99,21 @@ internal class LayersTest {
             assertEquals(1, ground.server.requestCount)
         }
 
+    @Test
+    fun `an upgrade asked for among other options is not tried again`() =
+        Ground().use { ground ->
+            ground.server.enqueue(status(503))
+            val upgrade =
+                ground
+                    .request()
+                    .newBuilder()
+                    .header("Connection", "keep-alive, Upgrade")
+                    .header("Upgrade", "chat")
+                    .build()
+            assertEquals(503, ground.client().outcomeOf(upgrade))
+            assertEquals(1, ground.server.requestCount)
+        }
+
     /** Follows every response body until it is closed. */
     private class LeakCheck : Interceptor {
         val open = CopyOnWriteArrayList<Response>()
