@@ -277,6 +277,27 @@ proptest! {
     }
 
     #[test]
+    fn a_year_of_two_digits_is_the_latest_not_more_than_fifty_years_ahead(
+        year in 1970..2200_i64,
+        second in prop_oneof![0..3_i64, -3..0_i64, 0..365 * DAY],
+        years_ahead in -49..=50_i64,
+        days in 0..365_i64,
+    ) {
+        let now = (new_year(year) + second).max(0);
+        let (this_year, ..) = civil(now);
+        let asked = (this_year + years_ahead).max(1970);
+        let (_, month, day, second) = civil(new_year(asked) + days * DAY + 1);
+        let short = format!("Monday, {day:02}-{month}-{:02} {}", asked % 100, clock(second));
+        let full = format!("Mon, {day:02} {month} {asked:04} {}", clock(second));
+        let hint = |text: &str| retry_after(&[text], None, Some(now * 1_000));
+        prop_assert!(hint(&full).is_some());
+        prop_assert_eq!(hint(&short), hint(&full));
+        // The response's own Date says the same as a clock that is right.
+        let said = imf_fixdate(now);
+        prop_assert_eq!(retry_after(&[&short], Some(&said), Some(0)), hint(&full));
+    }
+
+    #[test]
     fn no_text_makes_policy_json_panic(text in any_policy_text()) {
         let fallback = RetryPolicy::payment();
         let strict = RetryPolicy::from_json(&text);
@@ -343,8 +364,8 @@ fn any_line() -> impl Strategy<Value = String> {
     ]
 }
 
-/// The civil calendar counted out day by day.
-fn imf_fixdate(unix: i64) -> String {
+/// The civil calendar counted out day by day: year, month, day and the second of that day.
+fn civil(unix: i64) -> (i64, &'static str, i64, i64) {
     const MONTHS: [(&str, i64); 12] = [
         ("Jan", 31),
         ("Feb", 28),
@@ -359,27 +380,41 @@ fn imf_fixdate(unix: i64) -> String {
         ("Nov", 30),
         ("Dec", 31),
     ];
-    let (mut day, second) = (unix / 86_400, unix % 86_400);
+    let (mut day, second) = (unix / DAY, unix % DAY);
     let mut year = 1970;
-    let leap = |year: i64| year % 4 == 0 && year % 100 != 0 || year % 400 == 0;
-    while day >= 365 + i64::from(leap(year)) {
-        day -= 365 + i64::from(leap(year));
+    while day >= days_of(year) {
+        day -= days_of(year);
         year += 1;
     }
-    let mut name = "";
     for (month, days) in MONTHS {
-        let days = days + i64::from(month == "Feb" && leap(year));
+        let days = days + i64::from(month == "Feb" && days_of(year) == 366);
         if day < days {
-            name = month;
-            break;
+            return (year, month, day + 1, second);
         }
         day -= days;
     }
+    unreachable!("a year has twelve months");
+}
+
+const DAY: i64 = 86_400;
+
+fn days_of(year: i64) -> i64 {
+    365 + i64::from(year % 4 == 0 && year % 100 != 0 || year % 400 == 0)
+}
+
+fn clock(second: i64) -> String {
     let (hour, minute, second) = (second / 3_600, second / 60 % 60, second % 60);
-    format!(
-        "Thu, {:02} {name} {year:04} {hour:02}:{minute:02}:{second:02} GMT",
-        day + 1
-    )
+    format!("{hour:02}:{minute:02}:{second:02} GMT")
+}
+
+fn imf_fixdate(unix: i64) -> String {
+    let (year, month, day, second) = civil(unix);
+    format!("Thu, {day:02} {month} {year:04} {}", clock(second))
+}
+
+/// The first second of a year.
+fn new_year(year: i64) -> i64 {
+    (1970..year).map(|year| days_of(year) * DAY).sum()
 }
 
 /// Policies that are nearly right: known names with values of every kind, and plain noise.
