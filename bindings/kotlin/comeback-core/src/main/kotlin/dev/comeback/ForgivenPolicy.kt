@@ -10,4 +10,6 @@ public class ForgivenPolicy internal constructor(
     public val policy: RetryPolicy,
     public val ignored: List<String>,
     public val problem: PolicyException?,
-)
+) {
+    override fun toString(): String = "$policy, ignored $ignored" + if (problem == null) "" else ", the fallback because of $problem"
+}

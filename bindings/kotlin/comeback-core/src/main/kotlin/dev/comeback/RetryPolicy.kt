@@ -225,7 +225,10 @@ public class RetryPolicy private constructor(
         @JvmStatic
         public fun fromJson(json: String): RetryPolicy = compile(NativeCore, "default", json, null)
 
-        /** As [fromJson], for remote configuration: ignores unknown fields, gives [fallback] for anything else it cannot use, and never throws. */
+        /**
+         * As [fromJson], for remote configuration: ignores unknown fields, gives [fallback] for anything else it cannot use, and never throws.
+         * A missing field means its default, not the fallback's: a policy in place of [PAYMENT] has to say `"client_resends": "off"`.
+         */
         @JvmStatic
         public fun fromJsonOr(
             json: String,
