@@ -1,4 +1,4 @@
-//! `cargo xtask bench-kotlin`: what the Kotlin side costs. All options are the benchmarks' own.
+//! `cargo xtask bench-kotlin`: what the Kotlin side costs. All arguments are the benchmarks' own.
 
 use anyhow::Result;
 use std::ffi::OsString;

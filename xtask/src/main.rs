@@ -32,7 +32,7 @@ Usage: cargo xtask <command>
       --kotlin-count N   how many of them through Kotlin too (1000)
       --seed S           the first scenario's seed (one never used before)
       --model DIR        where the model lies (../shared/oracle)
-  bench-kotlin [options] measure what a decision, a wake and a first attempt cost in Kotlin
+  bench-kotlin [NAME …]  measure what a decision, a start, a wake and a first attempt cost in Kotlin (`bench-kotlin --help`)
 ";
 
 fn main() -> ExitCode {
