@@ -136,12 +136,11 @@ public class FakeLink private constructor(
                     }
                 val connection = Connection(client)
                 connections += connection
-                // A cut may have come in between, and not have seen this connection.
-                if (socket.isClosed) connection.reset() else connection.start()
+                connection.start()
             }
         }
 
-        /** A closed socket listens on while a thread is still inside `accept`. */
+        /** A closed socket listens on while a thread is still inside `accept`. After this no connection is added. */
         fun stop() {
             socket.close()
             var interrupted = false

@@ -3,6 +3,7 @@ package dev.comeback.testing
 
 import dev.comeback.ManualConnectivity
 import dev.comeback.NetworkState
+import dev.comeback.SystemTime
 import java.io.Closeable
 import java.io.IOException
 import java.net.ConnectException
@@ -193,6 +194,19 @@ class FakeLinkTest {
         link.cut(toldAfterMillis = 3_600_000)
         assertEquals(NetworkState.OFFLINE, states.last())
         assertEquals(NetworkState.OFFLINE, link.connectivity.snapshot.state)
+    }
+
+    @Test
+    fun `a word that was overtaken is not told when its time comes`() {
+        val link = link(echo())
+        val heard = CountDownLatch(1)
+        link.connectivity.subscribe { heard.countDown() }
+        link.cut(toldAfterMillis = 1)
+        link.restore()
+        val again = SystemTime.nanos()
+        link.cut(toldAfterMillis = 40)
+        assertTrue(heard.await(10, TimeUnit.SECONDS))
+        assertTrue(link.connectivity.snapshot.since - again >= 40_000_000, "the first cut's word was told")
     }
 
     @Test
