@@ -77,8 +77,8 @@ public class CallSession(
     /**
      * An attempt begins. What happens to the network from here on will not have been missed when it fails. Answers with the snapshot that was noted.
      */
-    public fun noteAttempt(): NetworkSnapshot {
-        noted = comeback.snapshot
+    public fun noteAttempt(snapshot: NetworkSnapshot = comeback.snapshot): NetworkSnapshot {
+        noted = snapshot
         return noted
     }
 

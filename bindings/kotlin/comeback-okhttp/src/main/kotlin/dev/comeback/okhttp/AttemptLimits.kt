@@ -2,6 +2,7 @@
 package dev.comeback.okhttp
 
 import dev.comeback.DriverFacts
+import dev.comeback.Time
 import okhttp3.Call
 import okhttp3.Interceptor
 import okio.AsyncTimeout
@@ -61,3 +62,11 @@ internal class CutTimer(
         return isOver
     }
 }
+
+/** Running; null if the policy does not cut. */
+internal fun cutTimer(
+    call: Call,
+    facts: DriverFacts,
+    began: Long,
+    time: Time,
+): CutTimer? = facts.cutAfterNanos?.let { CutTimer(call).apply { start(began + it - time.nanos()) } }

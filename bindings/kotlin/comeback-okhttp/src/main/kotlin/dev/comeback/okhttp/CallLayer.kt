@@ -2,30 +2,34 @@
 package dev.comeback.okhttp
 
 import okhttp3.Call
-import java.util.concurrent.atomic.AtomicBoolean
+import java.util.concurrent.atomic.AtomicIntegerFieldUpdater
 
 /**
  * A tag on the call. An interceptor outside Comeback may send several requests through it, one after the other; each is looked after, and they share
  * the one witness.
  */
 internal class CallLayer {
-    private val active = AtomicBoolean()
+    /** One of the three below. */
+    @Volatile
+    private var state = IDLE
 
-    val keys = IdempotencyKeys()
+    private var madeKeys: IdempotencyKeys? = null
+
+    val keys: IdempotencyKeys
+        get() = madeKeys ?: IdempotencyKeys().also { madeKeys = it }
 
     private var witness: AttemptWitness? = null
 
     /** The policy in force forbids the client to send a request again by itself. */
-    @Volatile
-    var clientMustNotResend: Boolean = false
+    val clientMustNotResend: Boolean get() = state == ACTIVE_WITHOUT_RESENDS
 
     /** Whether Comeback is at work on the call just now. */
-    val isActive: Boolean get() = active.get()
+    val isActive: Boolean get() = state != IDLE
 
     /** False if a Comeback further out has the call. */
-    fun enter(): Boolean = active.compareAndSet(false, true)
+    fun enter(clientMayResend: Boolean): Boolean = STATE.compareAndSet(this, IDLE, if (clientMayResend) ACTIVE else ACTIVE_WITHOUT_RESENDS)
 
-    fun leave() = active.set(false)
+    fun leave() = STATE.lazySet(this, IDLE)
 
     /** The witness that hears [call], added at the first need. */
     fun witness(
@@ -36,4 +40,17 @@ internal class CallLayer {
             witness = it
             call.addEventListener(it)
         }
+
+    companion object {
+        private const val IDLE = 0
+        private const val ACTIVE = 1
+        private const val ACTIVE_WITHOUT_RESENDS = 2
+
+        private val STATE = AtomicIntegerFieldUpdater.newUpdater(CallLayer::class.java, "state")
+
+        /** Made once: each `::class` is an object. */
+        private val TYPE = CallLayer::class
+
+        fun of(call: Call): CallLayer = call.tag(TYPE) { CallLayer() }
+    }
 }

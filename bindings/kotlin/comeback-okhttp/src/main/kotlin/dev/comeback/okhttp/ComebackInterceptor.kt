@@ -2,6 +2,9 @@
 package dev.comeback.okhttp
 
 import dev.comeback.Comeback
+import dev.comeback.DriverFacts
+import dev.comeback.NetworkSnapshot
+import dev.comeback.NetworkState
 import dev.comeback.RetryPolicy
 import dev.comeback.RetryReport
 import okhttp3.Interceptor
@@ -35,13 +38,22 @@ public class ComebackInterceptor
             val policy = policyFor(request)
             val facts = policy.driverFacts
             if (facts == null || comeback.isClosed || passes(chain)) return chain.proceed(request)
-            val layer = chain.call().tag(CallLayer::class) { CallLayer() }
+            val layer = CallLayer.of(chain.call())
             // Comeback outside this one has the call; two would multiply attempts.
-            if (!layer.enter()) return chain.proceed(request)
+            if (!layer.enter(clientMayResend = !facts.clientResendsOff)) return chain.proceed(request)
             var loop: RetryLoop? = null
             try {
-                loop = RetryLoop(chain, request, comeback, policy, facts, hooks, pools, layer)
-                return loop.run()
+                val began = comeback.time.nanos()
+                val noted = comeback.snapshot
+                var first: Attempted? = null
+                if (goesAsItIs(chain, request, facts, noted)) {
+                    first =
+                        attempted(chain, request, cutTimer(chain.call(), facts, began, comeback.time)) { response ->
+                            if (isAllThereIs(response, noted)) return response
+                        }
+                }
+                loop = RetryLoop(chain, request, comeback, policy, facts, hooks, pools, layer, began)
+                return loop.run(noted, first)
             } catch (thrown: Throwable) {
                 if (thrown is IOException || thrown === loop?.foreign) throw thrown
                 // OkHttp lets anything else kill the app.
@@ -50,6 +62,34 @@ public class ComebackInterceptor
                 layer.leave()
             }
         }
+
+        /**
+         * Whether there is nothing to prepare, put on the chain or listen to for the first attempt. Most calls are such and succeed at once; they
+         * cost next to nothing.
+         */
+        private fun goesAsItIs(
+            chain: Interceptor.Chain,
+            request: Request,
+            facts: DriverFacts,
+            noted: NetworkSnapshot,
+        ): Boolean =
+            !takesBody(request.method) &&
+                request.body == null &&
+                facts.mayRepeat(request.method) &&
+                !facts.makesKey(request.method) &&
+                request.tag(MakeIdempotencyKey::class.java) == null &&
+                noted.state != NetworkState.OFFLINE &&
+                noted.state != NetworkState.BLOCKED &&
+                !facts.clientResendsOff &&
+                facts.attemptTimeoutNanos == null &&
+                facts.connectTimeoutNanos == null &&
+                pools.poolFor(chain.connectionPool, noted.path) == null
+
+        /** Nobody wants to hear of this success, and its connection is good. */
+        private fun isAllThereIs(
+            response: Response,
+            noted: NetworkSnapshot,
+        ): Boolean = response.code < FIRST_ERROR && !comeback.hasListener && !hooks.classifies && comeback.snapshot.path == noted.path
 
         private fun policyFor(request: Request): RetryPolicy = request.tag(RetryPolicy::class.java) ?: hooks.policyFor(request) ?: policy
 

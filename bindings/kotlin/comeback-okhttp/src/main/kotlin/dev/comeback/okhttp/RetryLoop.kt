@@ -33,9 +33,9 @@ internal class RetryLoop(
     private val hooks: Hooks,
     private val pools: FreshPools,
     private val layer: CallLayer,
+    private val began: Long,
 ) {
     private val call = chain.call()
-    private val began = comeback.time.nanos()
     private val clientEnd = clientEnd(call.timeout())
 
     /** The app's request, with its key. */
@@ -71,18 +71,26 @@ internal class RetryLoop(
     var foreign: Throwable? = null
         private set
 
-    fun run(): Response {
-        layer.clientMustNotResend = facts.clientResendsOff
+    /** [first] is the first attempt, if it was made already; [before] what was known of the network then. */
+    fun run(
+        before: NetworkSnapshot,
+        first: Attempted?,
+    ): Response {
         try {
-            var inactivityNanos: Long? = null
+            noted = session.noteAttempt(before)
+            if (first != null) outgoing = request
+            var attempted = first ?: attempt(null)
+            var isFirst = true
             while (true) {
                 val next =
-                    when (val attempted = attempt(inactivityNanos)) {
+                    when (attempted) {
                         is Attempted.Answered -> afterAnswer(attempted.response) ?: return delivered(attempted.response)
                         is Attempted.Failed -> afterFailure(attempted.exception)
                         is Attempted.Cut -> throw cutOff(attempted)
+                        is Attempted.Broke -> throw broken(attempted.thrown, isFirst)
                     }
-                inactivityNanos = next.limit.inactivityNanos
+                attempted = attempt(next.limit.inactivityNanos)
+                isFirst = false
             }
         } catch (thrown: Throwable) {
             if (thrown is IOException || thrown === foreign) throw thrown
@@ -102,22 +110,6 @@ internal class RetryLoop(
         }
     }
 
-    private sealed class Attempted {
-        class Answered(
-            val response: Response,
-        ) : Attempted()
-
-        class Failed(
-            val exception: IOException,
-        ) : Attempted()
-
-        /** The deadline came first, and the call is cancelled for it. */
-        class Cut(
-            val response: Response?,
-            val exception: IOException?,
-        ) : Attempted()
-    }
-
     private fun attempt(inactivityNanos: Long?): Attempted {
         val before = noted
         noted = session.noteAttempt()
@@ -130,30 +122,7 @@ internal class RetryLoop(
         }
         witness?.attemptBegins()
         val limited = chainFor(inactivityNanos)
-        val timer = facts.cutAfterNanos?.let { CutTimer(call).apply { start(began + it - comeback.time.nanos()) } }
-        var isCut = false
-        var response: Response? = null
-        var exception: IOException? = null
-        try {
-            response = limited.proceed(outgoing ?: request)
-        } catch (thrown: IOException) {
-            exception = thrown
-        } catch (thrown: InterruptedException) {
-            // OkHttp's racing connects throw it as it is. The flag is set again where all interrupts are seen.
-            exception = InterruptedIOException("interrupted").apply { initCause(thrown) }
-        } catch (thrown: Throwable) {
-            if (!isFirst && isOfOpenResponse(thrown)) throw thrown
-            foreign = thrown
-            orNull { session.failed(Outcome.failure(FailureKind.UNLISTED, thrown)) }
-            throw thrown
-        } finally {
-            if (timer != null) isCut = timer.stop()
-        }
-        return when {
-            isCut -> Attempted.Cut(response, exception)
-            exception != null -> Attempted.Failed(exception)
-            else -> Attempted.Answered(checkNotNull(response))
-        }
+        return attempted(limited, outgoing ?: request, cutTimer(call, facts, began, comeback.time)) {}
     }
 
     /**
@@ -245,6 +214,16 @@ internal class RetryLoop(
 
     private fun isBodyUntouched(): Boolean = (outgoing?.body as? WatchedBody)?.isTouched == false
 
+    private fun broken(
+        thrown: Throwable,
+        isFirst: Boolean,
+    ): Throwable {
+        if (!isFirst && isOfOpenResponse(thrown)) return thrown
+        foreign = thrown
+        orNull { session.failed(Outcome.failure(FailureKind.UNLISTED, thrown)) }
+        return thrown
+    }
+
     /** The cancel was ours, so the caller hears of a timeout, as OkHttp itself says it of a whole call. */
     private fun cutOff(attempted: Attempted.Cut): IOException {
         attempted.response?.let { orNull { it.close() } }
@@ -325,7 +304,7 @@ internal class RetryLoop(
     /** When [timeout], the client's own for the whole call, will cancel it; as it is set by client or call. */
     private fun clientEnd(timeout: Timeout): Long? {
         val ofTimeout = timeout.timeoutNanos().takeIf { it > 0 }
-        val ofDeadline = if (timeout.hasDeadline()) timeout.deadlineNanoTime() - System.nanoTime() else null
+        val ofDeadline = if (timeout.hasDeadline()) timeout.deadlineNanoTime() - System.nanoTime() + comeback.time.nanos() - began else null
         val left = listOfNotNull(ofTimeout, ofDeadline).minOrNull() ?: return null
         // A timeout that no clock reaches is none.
         return (began + left).takeIf { left <= 0 || it > began }
@@ -343,7 +322,6 @@ internal class RetryLoop(
 
     private companion object {
         val CONDITIONS = arrayOf("If-Match", "If-None-Match", "If-Unmodified-Since")
-        const val FIRST_ERROR = 400
 
         /** The client starts its timeout before the first interceptor, this loop its clock in the middle of them. */
         const val TIMEOUT_STARTED_EARLIER_NANOS = 100_000_000L

@@ -1,0 +1,60 @@
+// One attempt, and what came of it.
+package dev.comeback.okhttp
+
+import okhttp3.Interceptor
+import okhttp3.Request
+import okhttp3.Response
+import java.io.IOException
+import java.io.InterruptedIOException
+
+internal sealed class Attempted {
+    class Answered(
+        val response: Response,
+    ) : Attempted()
+
+    class Failed(
+        val exception: IOException,
+    ) : Attempted()
+
+    /** It threw what is no I/O error: not ours to judge. */
+    class Broke(
+        val thrown: Throwable,
+    ) : Attempted()
+
+    /** The deadline came first, and the call is cancelled for it. */
+    class Cut(
+        val response: Response?,
+        val exception: IOException?,
+    ) : Attempted()
+}
+
+/** The first status that is an error. */
+internal const val FIRST_ERROR = 400
+
+/** Makes an attempt; [answered] sees a response first, and may return it. */
+internal inline fun attempted(
+    chain: Interceptor.Chain,
+    request: Request,
+    timer: CutTimer?,
+    answered: (Response) -> Unit,
+): Attempted {
+    var isCut = false
+    var response: Response? = null
+    var thrown: Throwable? = null
+    try {
+        response = chain.proceed(request)
+    } catch (caught: InterruptedException) {
+        // OkHttp's racing connects throw it as it is. The flag is set again where all interrupts are seen.
+        thrown = InterruptedIOException("interrupted").apply { initCause(caught) }
+    } catch (caught: Throwable) {
+        thrown = caught
+    } finally {
+        if (timer != null) isCut = timer.stop()
+    }
+    if (thrown != null && thrown !is IOException) return Attempted.Broke(thrown)
+    if (isCut) return Attempted.Cut(response, thrown as IOException?)
+    if (thrown != null) return Attempted.Failed(thrown as IOException)
+    val answer = checkNotNull(response)
+    answered(answer)
+    return Attempted.Answered(answer)
+}
