@@ -86,8 +86,13 @@ internal class SideBySide(
     }
 
     private fun waitUntil(millis: Long) {
-        while (now() < millis) Thread.sleep(millis - now())
-        slippedMillis.accumulateAndGet(now() - millis, ::maxOf)
+        // One reading per turn: between two the time may come, and a negative sleep is an error.
+        var now = now()
+        while (now < millis) {
+            Thread.sleep(millis - now)
+            now = now()
+        }
+        slippedMillis.accumulateAndGet(now - millis, ::maxOf)
     }
 
     private fun rideThread(
