@@ -12,6 +12,7 @@ import okhttp3.MediaType
 import okhttp3.OkHttpClient
 import okhttp3.Request
 import okhttp3.RequestBody
+import okhttp3.Response
 import okio.BufferedSink
 import org.junit.jupiter.api.Test
 import org.junit.jupiter.params.ParameterizedTest
@@ -74,6 +75,20 @@ internal class FirstAttemptTest {
             assertSame(request, seen.chain.request())
             assertSame(appsOwn, seen.chain.eventListener)
             assertSame(client.connectionPool, seen.chain.connectionPool)
+        }
+
+    @Test
+    fun `where nobody listens a good answer is returned as it came, and a bad one goes again as ever`() =
+        Ground(configureComeback = { listener = null }).use { ground ->
+            val answers = ArrayList<Response>()
+            val client = ground.client { addInterceptor { chain -> chain.proceed(chain.request()).also { answers += it } } }
+            client.send(ground.request()).use { assertSame(answers.single(), it) }
+            ground.server.enqueue(status(503))
+            client.send(ground.request()).use { response ->
+                assertEquals(200, response.code)
+                assertEquals(listOf<Int?>(503), response.retryReport!!.attempts.map { it.status })
+            }
+            assertEquals(listOf(200, 503, 200), answers.map { it.code })
         }
 
     @Test
