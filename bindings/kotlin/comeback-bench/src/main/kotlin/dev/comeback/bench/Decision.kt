@@ -26,10 +26,13 @@ import dev.comeback.RetryPolicy
 import dev.comeback.Time
 import dev.comeback.Wakeup
 import java.lang.management.ManagementFactory
+import kotlin.random.Random
 
 private const val WARM_UP = 3_000
 private const val ROUNDS = 100
 private const val CALLS = 100
+private const val UNEVEN_BYTES = 64 * 1024
+private var uneven = ByteArray(0)
 private val RESET = Outcome.failure(FailureKind.RESET)
 
 /** Stands where it is put, so that the loop need not wait for its waits. */
@@ -121,7 +124,11 @@ internal fun measureDecision() {
         printLayers("dev.comeback.CallSession", "failed") {
             repeat(3 * ROUNDS) {
                 collectGarbage()
-                loop(CALLS, null)
+                repeat(CALLS) { call ->
+                    askEverything(comeback, time, hub, call, null)
+                    // The JVM samples where one of its buffers is full; in a loop that always allocates the same that would always be the same place.
+                    uneven = ByteArray(Random.nextInt(UNEVEN_BYTES))
+                }
             }
         }
     }

@@ -43,12 +43,14 @@ internal fun printLayers(
 ) {
     val time = HashMap<Layer, Double>()
     val bytes = HashMap<Layer, Double>()
+    var allocations = 0
     for (event in recorded(work)) {
         val frames = event.stackTrace?.frames.orEmpty()
         if (frames.none { it.method.type.name == type && it.method.name == method }) continue
         val layer = Layer.of(frames) ?: continue
         if (event.eventType.name == "jdk.ObjectAllocationSample") {
             bytes.merge(layer, event.getLong("weight").toDouble(), Double::plus)
+            allocations++
         } else {
             time.merge(layer, 1.0, Double::plus)
         }
@@ -56,7 +58,7 @@ internal fun printLayers(
     val table = Table("of a decision, in", "time", "bytes")
     for (layer in Layer.entries) table.row(layer.text, time.share(layer), bytes.share(layer))
     table.print()
-    println("(${time.values.sum().toInt()} samples of time)")
+    println("(${time.values.sum().toInt()} samples of time, $allocations of bytes)")
 }
 
 private fun Map<Layer, Double>.share(layer: Layer): String = "%.0f %%".format(100 * getOrDefault(layer, 0.0) / values.sum())
