@@ -1,5 +1,6 @@
 //! What the caller learns: reasons, events, and the report as a fold of one call's events.
 
+use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -34,6 +35,32 @@ pub enum Reason {
     TooManyWaiting,
     /// Something of ours failed; the call ends as it would have without us.
     Internal,
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Reason::Attempts => "all attempts are used up",
+            Reason::Elapsed => "no attempt can start before the deadline",
+            Reason::ServerWaitTooLong { ms } => {
+                return write!(
+                    out,
+                    "the server asked for a wait of {ms} ms, and there is less time"
+                );
+            }
+            Reason::NotRepeatable => "it may have arrived, and must not arrive twice",
+            Reason::BodyNotReplayable => "the body cannot be sent again",
+            Reason::Permanent => "not worth another try",
+            Reason::Offline => "there is no network",
+            Reason::Cancelled(CancelKind::Caller) => "the caller ended it",
+            Reason::Cancelled(CancelKind::CallTimeout) => "the client's own call timeout ended it",
+            Reason::Cancelled(CancelKind::Interrupted) => "its thread was interrupted",
+            Reason::Cancelled(CancelKind::Closed) => "the client was closed",
+            Reason::Cancelled(CancelKind::MainThread) => "it would have waited on the main thread",
+            Reason::TooManyWaiting => "too many calls to this host are waiting",
+            Reason::Internal => "something of ours failed",
+        })
+    }
 }
 
 /// Who or what ended a call.

@@ -24,7 +24,8 @@
 //! What those rest on ([`classify`], [`may_repeat`], [`retry_after`], [`window_at`], [`bounds`], [`word`], [`uniform`]) is public, because
 //! the stored form of a call depends on it and other languages test against it.
 //!
-//! There are no default features. `uniffi` adds the boundary to Kotlin, which is no API for Rust.
+//! There are no default features. `tokio` adds the executor: any future (`operation.retry(&policy).await`). `uniffi` adds the boundary to
+//! Kotlin, which is no API for Rust.
 //!
 //! A driver in one page; `attempt` stands for sending the request, the clock for yours:
 //!
@@ -98,6 +99,9 @@ mod resume;
 
 mod interrupt;
 
+#[cfg(feature = "tokio")]
+pub mod execute;
+
 #[cfg(feature = "uniffi")]
 #[doc(hidden)]
 pub mod ffi;
@@ -109,6 +113,11 @@ pub use decide::{Decision, decide};
 pub use event::{
     CancelKind, End, Event, Events, FailedAttempt, PlannedWait, Reason, Report, ResumedWait,
     WaitReason, WokenBy,
+};
+#[cfg(feature = "tokio")]
+pub use execute::{
+    Clock, Connectivity, Retry, RetryError, RetryEvent, RetryListener, Retryable, SystemClock,
+    TokioClock, Verdict,
 };
 pub use instant::Instant;
 pub use interrupt::{Interruption, interrupt};

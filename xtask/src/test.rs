@@ -44,7 +44,8 @@ fn rust_part(tally: &mut Tally) -> Result<()> {
     if project::root().join("fuzz/Cargo.toml").exists() {
         step(process::cargo("fmt").args(["--manifest-path", "fuzz/Cargo.toml", "--check"]))?;
     }
-    for features in [&[][..], &["--features", "uniffi"]] {
+    // The core alone, the executor without unsafe code of the binding's, and everything.
+    for features in [&[][..], &["--features", "tokio"], &["--all-features"]] {
         step(
             process::cargo("clippy")
                 .args(["--all-targets"])
@@ -58,11 +59,11 @@ fn rust_part(tally: &mut Tally) -> Result<()> {
             .args(tools)
             .args(["--all-targets", "--", "-D", "warnings"]),
     )?;
-    counted(process::cargo("test").args(["--features", "uniffi"]), tally)?;
+    counted(process::cargo("test").args(["--all-features"]), tally)?;
     counted(process::cargo("test").args(tools), tally)?;
     step(
         process::cargo("doc")
-            .args(["--no-deps", "--features", "uniffi"])
+            .args(["--no-deps", "--all-features"])
             .env("RUSTDOCFLAGS", "-D warnings"),
     )
 }

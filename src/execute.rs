@@ -1,0 +1,35 @@
+//! The executor: what attempts, waits and obeys, on tokio.
+//!
+//! No rule about retrying is here. One loop, `drive`, makes an attempt, says what came of it, asks [`decide`](crate::decide), waits for a timer or
+//! an edge, asks [`resume`](crate::resume), and begins again; every front end (futures, batches, HTTP) hands it a way to make attempts.
+
+// A module knows those above it, not those below.
+mod clock;
+
+/// The lock, named once: the model checker's tests compile `waiters.rs` over theirs.
+mod sync {
+    pub(super) use std::sync::Mutex;
+}
+mod waiters;
+
+mod connectivity;
+
+mod listener;
+
+mod session;
+
+mod timer;
+
+mod drive;
+
+mod verdict;
+
+mod future;
+
+pub use clock::{Clock, SystemClock, TokioClock};
+pub use connectivity::Connectivity;
+pub use future::{
+    By, Classify, EveryError, Nobody, Notify, Retry, RetryError, Retryable, Retrying, To, When,
+};
+pub use listener::{RetryEvent, RetryListener};
+pub use verdict::Verdict;

@@ -1,0 +1,184 @@
+//! One hub for many calls: the pure state machine with a lock, a clock and waiters.
+
+use std::fmt;
+use std::future::poll_fn;
+use std::sync::{Arc, LazyLock};
+use std::task::{Poll, Waker};
+
+use super::clock::{Clock, SystemClock};
+use super::waiters::{Place, Waiters};
+use crate::connectivity::{Hub, Network, Snapshot};
+use crate::instant::Instant;
+
+/// What is known of the network, shared: tell it what the platform says, and the calls that wait on it wake at once. Cheap to clone; all
+/// clones are one.
+///
+/// One per process. Without a monitor tell it nothing, or [`restored`](Connectivity::restored) when you know better; then timers alone
+/// end waits.
+///
+/// ```
+/// use comeback::{Connectivity, Network, NetworkState};
+///
+/// let hub = Connectivity::new();
+/// hub.available(Network::usable(7));
+/// hub.lost(7);
+/// assert_eq!(hub.snapshot().state, NetworkState::Offline);
+/// hub.restored(); // ends pending waits
+/// ```
+#[derive(Clone)]
+pub struct Connectivity(Arc<Shared>);
+
+struct Shared {
+    hub: Waiters<Hub>,
+    clock: Box<dyn Clock>,
+}
+
+impl Connectivity {
+    /// Nothing is known yet; the clock is the system's.
+    pub fn new() -> Connectivity {
+        Connectivity::with_clock(SystemClock::new())
+    }
+
+    /// The same with another clock, which all calls on this hub go by; for tests [`TokioClock`](crate::TokioClock).
+    pub fn with_clock(clock: impl Clock) -> Connectivity {
+        Connectivity(Arc::new(Shared {
+            hub: Waiters::new(Hub::new()),
+            clock: Box::new(clock),
+        }))
+    }
+
+    /// For calls that were given none: nobody tells it anything.
+    pub(crate) fn unknown() -> Connectivity {
+        static UNKNOWN: LazyLock<Connectivity> = LazyLock::new(Connectivity::new);
+        UNKNOWN.clone()
+    }
+
+    /// The network now.
+    pub fn snapshot(&self) -> Snapshot {
+        self.0.hub.read(Hub::snapshot)
+    }
+
+    /// Now, on this hub's clock.
+    pub fn now(&self) -> Instant {
+        self.0.clock.now()
+    }
+
+    /// The wall clock, for HTTP dates only.
+    pub fn wall_ms(&self) -> Option<i64> {
+        self.0.clock.wall_ms()
+    }
+
+    /// See [`Hub::none_at_start`].
+    pub fn none_at_start(&self) -> Snapshot {
+        self.tell(Hub::none_at_start)
+    }
+
+    /// See [`Hub::available`].
+    pub fn available(&self, network: Network) -> Snapshot {
+        self.tell(|hub, now| hub.available(now, network))
+    }
+
+    /// See [`Hub::capabilities`].
+    pub fn capabilities(&self, handle: i64, suspended: bool, validated: bool) -> Snapshot {
+        self.tell(|hub, now| hub.capabilities(now, handle, suspended, validated))
+    }
+
+    /// See [`Hub::blocked`].
+    pub fn blocked(&self, handle: i64, blocked: bool) -> Snapshot {
+        self.tell(|hub, now| hub.blocked(now, handle, blocked))
+    }
+
+    /// See [`Hub::lost`].
+    pub fn lost(&self, handle: i64) -> Snapshot {
+        self.tell(|hub, now| hub.lost(now, handle))
+    }
+
+    /// See [`Hub::failed`].
+    pub fn failed(&self) -> Snapshot {
+        self.tell(Hub::failed)
+    }
+
+    /// See [`Hub::restored`].
+    pub fn restored(&self) -> Snapshot {
+        self.tell(Hub::restored)
+    }
+
+    /// Waits for the first edge after `seen`, the epoch of an earlier snapshot; at once if there has been one. Dropping it leaves nothing.
+    pub async fn edge_after(&self, seen: u64) -> Snapshot {
+        let mut waiter = Waiter::new(self.clone());
+        poll_fn(|context| {
+            let snapshot = waiter.listen(context.waker());
+            if snapshot.epoch == seen {
+                Poll::Pending
+            } else {
+                Poll::Ready(snapshot)
+            }
+        })
+        .await
+    }
+
+    /// How many waits and attempts are listening; a measure for tests and leaks.
+    pub fn waiting(&self) -> usize {
+        self.0.hub.count()
+    }
+
+    /// Only an edge concerns those who wait: whatever else changed they learn when they next ask.
+    fn tell(&self, event: impl FnOnce(&mut Hub, Instant) -> Snapshot) -> Snapshot {
+        self.0.hub.change(|hub| {
+            let before = hub.snapshot().epoch;
+            let after = event(hub, self.0.clock.now());
+            (after, after.epoch != before)
+        })
+    }
+}
+
+impl Default for Connectivity {
+    fn default() -> Connectivity {
+        Connectivity::new()
+    }
+}
+
+impl fmt::Debug for Connectivity {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Connectivity")
+            .field("snapshot", &self.snapshot())
+            .field("waiting", &self.waiting())
+            .field("clock", &self.0.clock)
+            .finish()
+    }
+}
+
+/// One who listens to a hub, until dropped.
+pub(super) struct Waiter {
+    connectivity: Connectivity,
+    place: Place,
+}
+
+impl Waiter {
+    pub(super) fn new(connectivity: Connectivity) -> Waiter {
+        Waiter {
+            connectivity,
+            place: Place::default(),
+        }
+    }
+
+    /// The snapshot; whatever edge comes after it wakes `waker`.
+    pub(super) fn listen(&mut self, waker: &Waker) -> Snapshot {
+        let hub = &self.connectivity.0.hub;
+        hub.listen(&mut self.place, waker, Hub::snapshot)
+    }
+
+    pub(super) fn leave(&mut self) {
+        self.connectivity.0.hub.leave(&mut self.place);
+    }
+
+    pub(super) fn connectivity(&self) -> &Connectivity {
+        &self.connectivity
+    }
+}
+
+impl Drop for Waiter {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}

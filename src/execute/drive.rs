@@ -1,0 +1,322 @@
+//! The loop of every driver: note the snapshot, attempt, say what came of it, decide, wait (timer or edge), resume, begin again.
+//!
+//! It is one future with its state in plain sight: it moves no call onto a task of its own, so that dropping it ends everything.
+
+use std::ops::Deref;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use pin_project_lite::pin_project;
+
+use super::connectivity::{Connectivity, Waiter};
+use super::listener::contained;
+pub(crate) use super::session::Proof;
+use super::session::{CallSession, NextStep};
+use super::timer::Timer;
+use crate::call::Limit;
+use crate::connectivity::Snapshot;
+use crate::event::{CancelKind, Event, Events, Reason, Report};
+use crate::instant::Instant;
+use crate::outcome::Outcome;
+use crate::policy::RetryPolicy;
+use crate::request::RequestFacts;
+
+/// What a front end hands to the loop.
+pub(crate) trait Attempts {
+    /// What an attempt comes back with: answer or error.
+    type Output;
+    /// One attempt. Dropping it abandons it.
+    type Future: Future<Output = Self::Output>;
+
+    /// Makes an attempt.
+    fn attempt(&mut self, start: &AttemptStart) -> Self::Future;
+
+    /// Says what an attempt came to, by handing it to `decide` once. It may be the app's own code: a panic stops the call, `internal`.
+    fn outcome<T>(&mut self, output: &Self::Output, decide: impl FnOnce(&Outcome<'_>) -> T) -> T;
+
+    /// What is known of the attempt in flight, if it is to be abandoned or has run into its limit.
+    fn proof(&self) -> Proof {
+        Proof::default()
+    }
+
+    /// Before a wait: gives back what the attempt left open. What is returned is the call's last output if no attempt follows.
+    fn close(&mut self, output: Self::Output) -> Self::Output {
+        output
+    }
+
+    /// Every event, in order. A panic goes no further.
+    fn hear(&mut self, _call_id: u64, _event: Event) {}
+}
+
+/// An attempt that begins.
+#[derive(Clone, Copy, Debug)]
+#[allow(dead_code)] // the HTTP half reads them all
+pub(crate) struct AttemptStart {
+    /// Attempts of this call before it.
+    pub(crate) resends: u32,
+    /// What it may take. The loop itself ends it at `hard`; inactivity is the attempt's own matter.
+    pub(crate) limit: Limit,
+    /// The network it begins on.
+    pub(crate) noted: Snapshot,
+}
+
+/// How the last attempt ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ended<T> {
+    /// It came back.
+    CameBack(T),
+    /// It took longer than it might, and was dropped.
+    TimedOut,
+}
+
+/// A call that is over.
+#[derive(Clone, Debug)]
+pub(crate) struct Driven<T> {
+    /// The last attempt's.
+    pub(crate) ended: Ended<T>,
+    /// Why the call stopped; `None`: this is its answer.
+    pub(crate) reason: Option<Reason>,
+    /// What was tried.
+    pub(crate) report: Report,
+}
+
+/// What does not change in a call.
+#[derive(Clone, Debug)]
+pub(crate) struct CallSetting {
+    pub(crate) facts: RequestFacts,
+    pub(crate) connectivity: Connectivity,
+    /// The client's own timeout of the whole call.
+    pub(crate) client_end: Option<Instant>,
+    /// For replays; else from the operating system.
+    pub(crate) seed: Option<u64>,
+}
+
+impl CallSetting {
+    pub(crate) fn new(facts: RequestFacts, connectivity: Connectivity) -> CallSetting {
+        CallSetting {
+            facts,
+            connectivity,
+            client_end: None,
+            seed: None,
+        }
+    }
+}
+
+pin_project! {
+    #[project = PhaseProjection]
+    #[project_replace = PhaseTaken]
+    enum Phase<F, T> {
+        NotBegun,
+        /// An attempt is to be made.
+        Begin,
+        InFlight {
+            #[pin]
+            attempt: F,
+            hard_end: Option<Instant>,
+            // The epoch at which `interrupt` was last asked, and when to ask again if it said "not yet".
+            asked: u64,
+            ask_at: Option<Instant>,
+        },
+        Waiting { last: Ended<T> },
+        Over,
+    }
+}
+
+pin_project! {
+    /// A call: begun at its first poll, over when it is ready, ended by dropping it.
+    pub(crate) struct Drive<A, P>
+    where
+        A: Attempts,
+    {
+        attempts: A,
+        policy: P,
+        session: CallSession,
+        waiter: Waiter,
+        #[pin]
+        phase: Phase<A::Future, A::Output>,
+        #[pin]
+        timer: Timer,
+    }
+
+    impl<A, P> PinnedDrop for Drive<A, P>
+    where
+        A: Attempts,
+    {
+        fn drop(this: Pin<&mut Self>) {
+            let mut this = this.project();
+            let begun = !matches!(this.phase.as_mut().project(), PhaseProjection::NotBegun);
+            if begun && !this.session.is_over() {
+                let (_, events) = this.session.cancelled(CancelKind::Caller, this.waiter.connectivity());
+                tell(this.attempts, this.session, events);
+            }
+        }
+    }
+}
+
+impl<A, P> Drive<A, P>
+where
+    A: Attempts,
+    P: Deref<Target = RetryPolicy>,
+{
+    pub(crate) fn new(attempts: A, policy: P, setting: CallSetting) -> Drive<A, P> {
+        Drive {
+            attempts,
+            policy,
+            session: CallSession::new(setting.facts, setting.client_end, setting.seed),
+            waiter: Waiter::new(setting.connectivity),
+            phase: Phase::NotBegun,
+            timer: Timer::default(),
+        }
+    }
+}
+
+impl<A, P> Future for Drive<A, P>
+where
+    A: Attempts,
+    P: Deref<Target = RetryPolicy>,
+{
+    type Output = Driven<A::Output>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Driven<A::Output>> {
+        let mut this = self.project();
+        let policy: &RetryPolicy = this.policy;
+        let (next, last) = loop {
+            match this.phase.as_mut().project() {
+                PhaseProjection::NotBegun => {
+                    let now = this.waiter.connectivity().now();
+                    this.session.begin(policy, now);
+                    this.phase.set(Phase::Begin);
+                }
+                PhaseProjection::Begin => {
+                    let connectivity = this.waiter.connectivity();
+                    let noted = connectivity.snapshot();
+                    this.session.note_attempt(noted);
+                    let start = AttemptStart {
+                        resends: this.session.resends(),
+                        limit: this.session.limit(),
+                        noted,
+                    };
+                    let hard = start.limit.hard;
+                    let hard_end = hard.map(|hard| connectivity.now().saturating_add(hard));
+                    this.phase.set(Phase::InFlight {
+                        attempt: this.attempts.attempt(&start),
+                        hard_end,
+                        asked: noted.epoch,
+                        ask_at: None,
+                    });
+                }
+                PhaseProjection::InFlight {
+                    attempt,
+                    hard_end,
+                    asked,
+                    ask_at,
+                } => {
+                    let ended = match attempt.poll(context) {
+                        Poll::Ready(output) => Ended::CameBack(output),
+                        Poll::Pending => {
+                            let network = this.waiter.listen(context.waker());
+                            let connectivity = this.waiter.connectivity();
+                            let is_past = |at: Instant| connectivity.now() >= at;
+                            let due = ask_at.is_some_and(is_past);
+                            let moved = network.path > this.session.noted().path;
+                            if due || (moved && network.epoch != *asked) {
+                                let proof = this.attempts.proof();
+                                let (next, events) =
+                                    this.session
+                                        .interrupted(policy, network, connectivity, proof);
+                                *asked = network.epoch;
+                                *ask_at = match next {
+                                    NextStep::Keep { ask_at } => ask_at,
+                                    _ => None,
+                                };
+                                if next == NextStep::Restart {
+                                    this.phase.set(Phase::Begin); // the abandoned attempt is gone first
+                                    this.timer.as_mut().stop();
+                                    tell(this.attempts, this.session, events);
+                                    continue;
+                                }
+                            }
+                            let until = match (*hard_end, *ask_at) {
+                                (Some(end), Some(at)) => end.min(at),
+                                (Some(until), None) | (None, Some(until)) => until,
+                                (None, None) => return Poll::Pending,
+                            };
+                            ready!(this.timer.as_mut().poll_until(until, connectivity, context));
+                            if !hard_end.is_some_and(is_past) {
+                                continue;
+                            }
+                            Ended::TimedOut
+                        }
+                    };
+                    let proof = this.attempts.proof();
+                    this.phase.set(Phase::Over);
+                    this.timer.as_mut().stop();
+                    let connectivity = this.waiter.connectivity();
+                    let (next, events) = match &ended {
+                        Ended::CameBack(output) => contained(|| {
+                            this.attempts.outcome(output, |outcome| {
+                                this.session.failed(policy, outcome, connectivity)
+                            })
+                        })
+                        .unwrap_or_else(|()| this.session.stopped(Reason::Internal, connectivity)),
+                        Ended::TimedOut => {
+                            this.session
+                                .failed(policy, &proof.timed_out(), connectivity)
+                        }
+                    };
+                    tell(this.attempts, this.session, events);
+                    if !matches!(next, NextStep::Sleep { .. }) {
+                        break (next, ended);
+                    }
+                    let last = match ended {
+                        Ended::CameBack(output) => Ended::CameBack(this.attempts.close(output)),
+                        Ended::TimedOut => Ended::TimedOut,
+                    };
+                    this.phase.set(Phase::Waiting { last });
+                }
+                PhaseProjection::Waiting { .. } => {
+                    let network = this.waiter.listen(context.waker());
+                    let connectivity = this.waiter.connectivity();
+                    let (next, events) = this.session.woken(policy, network, connectivity);
+                    tell(this.attempts, this.session, events);
+                    if let NextStep::Sleep { ask_at } = next {
+                        ready!(
+                            this.timer
+                                .as_mut()
+                                .poll_until(ask_at, connectivity, context)
+                        );
+                        continue;
+                    }
+                    this.timer.as_mut().stop();
+                    let taken = this.phase.as_mut().project_replace(Phase::Begin);
+                    if next == NextStep::Go {
+                        continue;
+                    }
+                    if let PhaseTaken::Waiting { last } = taken {
+                        this.phase.set(Phase::Over);
+                        break (next, last);
+                    }
+                }
+                // Polled again after it was ready: nothing will come.
+                PhaseProjection::Over => return Poll::Pending,
+            }
+        };
+        this.waiter.leave();
+        Poll::Ready(Driven {
+            ended: last,
+            reason: match next {
+                NextStep::Stop(reason) => Some(reason),
+                _ => None,
+            },
+            report: this.session.report(),
+        })
+    }
+}
+
+fn tell<A: Attempts>(attempts: &mut A, session: &mut CallSession, events: Events) {
+    for event in events {
+        let id = session.id();
+        // A listener's panic is its own.
+        let _ = contained(|| attempts.hear(id, event));
+    }
+}

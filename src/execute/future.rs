@@ -1,0 +1,442 @@
+//! Any future: `operation.retry(&policy).await`.
+
+use std::error::Error;
+use std::fmt;
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use pin_project_lite::pin_project;
+
+use super::connectivity::Connectivity;
+use super::drive::{AttemptStart, Attempts, CallSetting, Drive, Driven, Ended};
+use super::listener::RetryEvent;
+use super::verdict::Verdict;
+use crate::event::{Event, Reason, Report};
+use crate::outcome::Outcome;
+use crate::policy::RetryPolicy;
+use crate::request::{Method, RequestFacts};
+
+/// Gives every `FnMut() -> impl Future<Output = Result<T, E>>`, function or closure, the method [`retry`](Retryable::retry).
+///
+/// ```
+/// use comeback::{Connectivity, Retryable, RetryPolicy};
+///
+/// async fn load() -> Result<String, std::io::Error> {
+///     Ok("here".to_owned())
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let hub = Connectivity::new();
+/// let text = load
+///     .retry(&RetryPolicy::read())
+///     .connectivity(&hub)
+///     .when(|error| error.kind() != std::io::ErrorKind::PermissionDenied)
+///     .notify(|event| println!("{event:?}"))
+///     .await?;
+/// assert_eq!(text, "here");
+/// # Ok(())
+/// # }
+/// ```
+pub trait Retryable: Sized {
+    /// A call that makes this operation's attempts as `policy` says. Nothing happens before it is awaited.
+    ///
+    /// By calling this you say that the operation **may be repeated**, for nothing of a future says what it does: every error counts as in
+    /// doubt, and is tried again. Say less with [`when`](Retry::when), [`classify`](Retry::classify), or, for an operation that must not
+    /// be repeated once it may have had an effect, [`request`](Retry::request).
+    fn retry(self, policy: &RetryPolicy) -> Retry<'_, Self>;
+}
+
+impl<F, A, T, E> Retryable for F
+where
+    F: FnMut() -> A,
+    A: Future<Output = Result<T, E>>,
+{
+    fn retry(self, policy: &RetryPolicy) -> Retry<'_, F> {
+        Retry {
+            operation: self,
+            policy,
+            connectivity: None,
+            request: RequestFacts::new(Method::Get),
+            label: None,
+            seed: None,
+            classify: EveryError,
+            notify: Nobody,
+        }
+    }
+}
+
+/// A call to be awaited, see [`Retryable`].
+///
+/// - `Ok` is the answer, unless [`classify`](Retry::classify) says otherwise. A call that stops with an `Ok` that was classified as a
+///   failure returns it: the last result, as it came.
+/// - An attempt that takes longer than the policy's `attempt_timeout` is dropped, and is in doubt.
+/// - When the network changes under an attempt, the attempt is dropped and begun anew if design and policy allow it.
+/// - Dropping the call ends it, and whatever it has in flight, at once.
+/// - It needs a tokio runtime with time enabled, if it ever has to wait or an attempt has a limit.
+#[must_use = "a call does nothing unless awaited"]
+pub struct Retry<'p, F, C = EveryError, N = Nobody> {
+    operation: F,
+    policy: &'p RetryPolicy,
+    connectivity: Option<Connectivity>,
+    request: RequestFacts,
+    label: Option<&'p str>,
+    seed: Option<u64>,
+    classify: C,
+    notify: N,
+}
+
+impl<'p, F, A, T, E, C, N> Retry<'p, F, C, N>
+where
+    F: FnMut() -> A,
+    A: Future<Output = Result<T, E>>,
+{
+    /// The network, whose edges end waits, and whose clock the call goes by. Without it timers alone do.
+    pub fn connectivity(mut self, connectivity: &Connectivity) -> Self {
+        self.connectivity = Some(connectivity.clone());
+        self
+    }
+
+    /// Which errors are worth another try; any other stops the call, `permanent`.
+    pub fn when<W: FnMut(&E) -> bool>(self, when: W) -> Retry<'p, F, When<W>, N> {
+        self.classified(When(when))
+    }
+
+    /// What each result means. Replaces [`when`](Retry::when).
+    pub fn classify<V: FnMut(&Result<T, E>) -> Verdict>(
+        self,
+        classify: V,
+    ) -> Retry<'p, F, By<V>, N> {
+        self.classified(By(classify))
+    }
+
+    /// Hears the call's events in order: attempts that failed, waits, the end. To have the whole history of a call that went well too, fold
+    /// them: `|event| report.hear(&event.event)`.
+    pub fn notify<L: FnMut(&RetryEvent<'_>)>(self, notify: L) -> Retry<'p, F, C, To<L>> {
+        let Retry {
+            operation,
+            policy,
+            connectivity,
+            request,
+            label,
+            seed,
+            classify,
+            notify: _,
+        } = self;
+        Retry {
+            operation,
+            policy,
+            connectivity,
+            request,
+            label,
+            seed,
+            classify,
+            notify: To(notify),
+        }
+    }
+
+    /// Your name for the call, for its events.
+    pub fn label(mut self, label: &'p str) -> Self {
+        self.label = Some(label);
+        self
+    }
+
+    /// What kind of request the operation is, where it is one. A keyless POST, for instance, goes again only when it provably never arrived
+    /// ([`Verdict::NEVER_SENT`]).
+    pub fn request(mut self, request: RequestFacts) -> Self {
+        self.request = request;
+        self
+    }
+
+    /// The seed of the call's waits, to replay them; else from the operating system.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = Some(seed);
+        self
+    }
+
+    fn classified<V>(self, classify: V) -> Retry<'p, F, V, N> {
+        let Retry {
+            operation,
+            policy,
+            connectivity,
+            request,
+            label,
+            seed,
+            classify: _,
+            notify,
+        } = self;
+        Retry {
+            operation,
+            policy,
+            connectivity,
+            request,
+            label,
+            seed,
+            classify,
+            notify,
+        }
+    }
+}
+
+impl<'p, F, A, T, E, C, N> IntoFuture for Retry<'p, F, C, N>
+where
+    F: FnMut() -> A,
+    A: Future<Output = Result<T, E>>,
+    C: Classify<Result<T, E>>,
+    N: Notify,
+{
+    type Output = Result<T, RetryError<E>>;
+    type IntoFuture = Retrying<'p, F, A, C, N>;
+
+    fn into_future(self) -> Retrying<'p, F, A, C, N> {
+        let connectivity = self.connectivity.unwrap_or_else(Connectivity::unknown);
+        let mut setting = CallSetting::new(self.request, connectivity);
+        setting.seed = self.seed;
+        let operation = Operation {
+            operation: self.operation,
+            label: self.label,
+            classify: self.classify,
+            notify: self.notify,
+            attempt: PhantomData,
+        };
+        Retrying {
+            drive: Drive::new(operation, self.policy, setting),
+        }
+    }
+}
+
+pin_project! {
+    /// A call under way, see [`Retryable`].
+    #[must_use = "a call does nothing unless awaited"]
+    pub struct Retrying<'p, F, A, C, N>
+    where
+        F: FnMut() -> A,
+        A: Future,
+        C: Classify<A::Output>,
+        N: Notify,
+    {
+        #[pin]
+        drive: Drive<Operation<'p, F, A, C, N>, &'p RetryPolicy>,
+    }
+}
+
+impl<F, A, T, E, C, N> Future for Retrying<'_, F, A, C, N>
+where
+    F: FnMut() -> A,
+    A: Future<Output = Result<T, E>>,
+    C: Classify<Result<T, E>>,
+    N: Notify,
+{
+    type Output = Result<T, RetryError<E>>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<T, RetryError<E>>> {
+        let Driven {
+            ended,
+            reason,
+            report,
+        } = ready!(self.project().drive.poll(context));
+        let last = match ended {
+            Ended::CameBack(Ok(answer)) => return Poll::Ready(Ok(answer)),
+            Ended::CameBack(Err(error)) => Some(error),
+            Ended::TimedOut => None,
+        };
+        Poll::Ready(Err(RetryError {
+            last,
+            // An error that was classified as the answer is not worth another try.
+            reason: reason.unwrap_or(Reason::Permanent),
+            report: Box::new(report),
+        }))
+    }
+}
+
+/// What makes the attempts.
+struct Operation<'p, F, A, C, N> {
+    operation: F,
+    label: Option<&'p str>,
+    classify: C,
+    notify: N,
+    attempt: PhantomData<fn() -> A>,
+}
+
+impl<F, A, C, N> Attempts for Operation<'_, F, A, C, N>
+where
+    F: FnMut() -> A,
+    A: Future,
+    C: Classify<A::Output>,
+    N: Notify,
+{
+    type Output = A::Output;
+    type Future = A;
+
+    fn attempt(&mut self, _start: &AttemptStart) -> A {
+        (self.operation)()
+    }
+
+    fn outcome<T>(&mut self, output: &A::Output, decide: impl FnOnce(&Outcome<'_>) -> T) -> T {
+        self.classify.verdict(output).as_outcome(decide)
+    }
+
+    fn hear(&mut self, call_id: u64, event: Event) {
+        self.notify.hear(&RetryEvent {
+            call_id,
+            label: self.label,
+            event,
+        });
+    }
+}
+
+/// Says what a result means. Implemented here only.
+pub trait Classify<O>: sealed::Sealed {
+    /// What it means.
+    fn verdict(&mut self, output: &O) -> Verdict;
+}
+
+/// Hears a call's events. Implemented here only.
+pub trait Notify: sealed::Sealed {
+    /// One event.
+    fn hear(&mut self, event: &RetryEvent<'_>);
+}
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// Every error is worth another try: see [`Retryable::retry`].
+#[derive(Clone, Copy, Debug)]
+pub struct EveryError;
+
+impl sealed::Sealed for EveryError {}
+
+impl<T, E> Classify<Result<T, E>> for EveryError {
+    fn verdict(&mut self, output: &Result<T, E>) -> Verdict {
+        match output {
+            Ok(_) => Verdict::ANSWER,
+            Err(_) => Verdict::IN_DOUBT,
+        }
+    }
+}
+
+/// Some errors are: see [`Retry::when`].
+#[derive(Clone, Copy, Debug)]
+pub struct When<W>(W);
+
+impl<W> sealed::Sealed for When<W> {}
+
+impl<T, E, W: FnMut(&E) -> bool> Classify<Result<T, E>> for When<W> {
+    fn verdict(&mut self, output: &Result<T, E>) -> Verdict {
+        match output {
+            Ok(_) => Verdict::ANSWER,
+            Err(error) if self.0(error) => Verdict::IN_DOUBT,
+            Err(_) => Verdict::PERMANENT,
+        }
+    }
+}
+
+/// The app says what each result means: see [`Retry::classify`].
+#[derive(Clone, Copy, Debug)]
+pub struct By<V>(V);
+
+impl<V> sealed::Sealed for By<V> {}
+
+impl<O, V: FnMut(&O) -> Verdict> Classify<O> for By<V> {
+    fn verdict(&mut self, output: &O) -> Verdict {
+        self.0(output)
+    }
+}
+
+/// Nobody hears the events.
+#[derive(Clone, Copy, Debug)]
+pub struct Nobody;
+
+impl sealed::Sealed for Nobody {}
+
+impl Notify for Nobody {
+    fn hear(&mut self, _event: &RetryEvent<'_>) {}
+}
+
+/// The app hears the events: see [`Retry::notify`].
+#[derive(Clone, Copy, Debug)]
+pub struct To<L>(L);
+
+impl<L> sealed::Sealed for To<L> {}
+
+impl<L: FnMut(&RetryEvent<'_>)> Notify for To<L> {
+    fn hear(&mut self, event: &RetryEvent<'_>) {
+        self.0(event);
+    }
+}
+
+/// A call that stopped: the last error as it was, why there was no further attempt, and what was tried.
+///
+/// Its text says attempts and reason; the error itself is its [`source`](Error::source), where it is one.
+pub struct RetryError<E> {
+    last: Option<E>,
+    reason: Reason,
+    report: Box<Report>,
+}
+
+impl<E> RetryError<E> {
+    /// The last attempt's error; `None` if that attempt was dropped at its limit.
+    pub fn last(&self) -> Option<&E> {
+        self.last.as_ref()
+    }
+
+    /// The same, to keep.
+    pub fn into_last(self) -> Option<E> {
+        self.last
+    }
+
+    /// Why no further attempt was made.
+    pub fn reason(&self) -> Reason {
+        self.reason
+    }
+
+    /// Every attempt and every wait.
+    pub fn report(&self) -> &Report {
+        &self.report
+    }
+}
+
+impl<E> fmt::Display for RetryError<E> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.last.is_none() {
+            out.write_str("the attempt took longer than it may; ")?;
+        }
+        write!(out, "{}", Stopped(self.reason, &self.report))
+    }
+}
+
+/// "stopped after 3 attempts within 2.104s: all attempts are used up"
+struct Stopped<'a>(Reason, &'a Report);
+
+impl fmt::Display for Stopped<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let made = self.1.attempts.len() + self.1.abandoned as usize;
+        write!(out, "stopped after {made} attempt")?;
+        if made != 1 {
+            out.write_str("s")?;
+        }
+        if let Some(end) = self.1.end {
+            write!(out, " within {:?}", end.elapsed)?;
+        }
+        write!(out, ": {}", self.0)
+    }
+}
+
+impl<E: fmt::Debug> fmt::Debug for RetryError<E> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("RetryError")
+            .field("last", &self.last)
+            .field("reason", &self.reason)
+            .field("report", &self.report)
+            .finish()
+    }
+}
+
+impl<E: Error + 'static> Error for RetryError<E> {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.last
+            .as_ref()
+            .map(|last| last as &(dyn Error + 'static))
+    }
+}

@@ -1,0 +1,302 @@
+//! One call of a driver: its state, its events, its report. It computes no rule: the core decides, this obeys and tells.
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::call::{Call, Limit, Signals, Waiting, first_limit};
+use crate::connectivity::Snapshot;
+use crate::decide::{Decision, decide};
+use crate::event::{CancelKind, End, Event, Events, Reason, Report};
+use crate::instant::Instant;
+use crate::interrupt::{Interruption, interrupt};
+use crate::outcome::{FailureKind, Outcome};
+use crate::policy::RetryPolicy;
+use crate::request::RequestFacts;
+use crate::resume::{Resumed, resume};
+
+use super::connectivity::Connectivity;
+
+/// What a driver does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NextStep {
+    /// The outcome is the answer.
+    Deliver,
+    /// The call ends with the last outcome.
+    Stop(Reason),
+    /// Wait until then or an edge, and ask again.
+    Sleep { ask_at: Instant },
+    /// Make the next attempt.
+    Go,
+    /// Let the attempt in flight go on; ask again then, or at the next edge.
+    Keep { ask_at: Option<Instant> },
+    /// Abandon the attempt in flight and make it anew.
+    Restart,
+}
+
+/// What is known of an attempt in flight. Silence proves nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Proof {
+    /// Nothing of the request was sent.
+    pub(crate) sent_nothing: bool,
+    /// Nothing of its body was handed out.
+    pub(crate) body_untouched: bool,
+}
+
+impl Proof {
+    pub(super) fn timed_out(self) -> Outcome<'static> {
+        let kind = if self.sent_nothing {
+            FailureKind::BeforeHeaders
+        } else {
+            FailureKind::AttemptTimeout
+        };
+        Outcome {
+            body_untouched: self.body_untouched,
+            ..Outcome::failure(kind)
+        }
+    }
+}
+
+/// Where the call is.
+enum Place {
+    InFlight(Call),
+    Waiting(Waiting),
+    Over(Option<End>),
+}
+
+/// One call. Per attempt [`note_attempt`](CallSession::note_attempt), the attempt, [`failed`](CallSession::failed) (or a success: the core
+/// tells them apart); after `Sleep` waiting and [`woken`](CallSession::woken); in flight, when the path has grown,
+/// [`interrupted`](CallSession::interrupted). Every answer comes with the events it makes, which the driver hands to its listener.
+pub(super) struct CallSession {
+    place: Place,
+    noted: Snapshot,
+    /// What the attempt may take.
+    limit: Limit,
+    /// Attempts made before the one in flight.
+    resends: u32,
+    is_seeded: bool,
+    id: u64,
+    /// All but the last, which a call that succeeds at once has too: that one costs no memory.
+    events: Vec<Event>,
+}
+
+impl CallSession {
+    /// A call that has not begun. Its seed comes from the operating system at its first failure, if none is given.
+    pub(super) fn new(
+        facts: RequestFacts,
+        client_end: Option<Instant>,
+        seed: Option<u64>,
+    ) -> CallSession {
+        let call = Call::begin(facts, seed.unwrap_or(0), Instant::LONG_AGO, client_end);
+        CallSession {
+            place: Place::InFlight(call),
+            noted: Snapshot::UNKNOWN,
+            limit: Limit {
+                hard: None,
+                inactivity: None,
+            },
+            resends: 0,
+            is_seeded: seed.is_some(),
+            id: 0,
+            events: Vec::new(),
+        }
+    }
+
+    /// The call begins.
+    pub(super) fn begin(&mut self, policy: &RetryPolicy, now: Instant) {
+        if let Place::InFlight(call) = &mut self.place {
+            call.began = now;
+            call.clock = now;
+            self.limit = first_limit(policy, call);
+        }
+    }
+
+    /// An attempt begins. What happens to the network from here on will not have been missed when it fails.
+    pub(super) fn note_attempt(&mut self, network: Snapshot) {
+        self.noted = network;
+    }
+
+    pub(super) fn noted(&self) -> &Snapshot {
+        &self.noted
+    }
+
+    pub(super) fn limit(&self) -> Limit {
+        self.limit
+    }
+
+    pub(super) fn resends(&self) -> u32 {
+        self.resends
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        matches!(self.place, Place::Over(_))
+    }
+
+    /// The call's number in this process.
+    pub(super) fn id(&mut self) -> u64 {
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        if self.id == 0 {
+            self.id = LAST.fetch_add(1, Ordering::Relaxed) + 1;
+        }
+        self.id
+    }
+
+    /// What the attempt came to.
+    pub(super) fn failed(
+        &mut self,
+        policy: &RetryPolicy,
+        outcome: &Outcome<'_>,
+        connectivity: &Connectivity,
+    ) -> (NextStep, Events) {
+        let Place::InFlight(mut call) = std::mem::replace(&mut self.place, Place::Over(None))
+        else {
+            return (NextStep::Stop(Reason::Internal), Events::none());
+        };
+        if !self.is_seeded {
+            self.is_seeded = true;
+            call.seed = seed();
+        }
+        // The snapshot before the time: an edge told in between is then seen by the next question.
+        let signals = signals(connectivity, connectivity.snapshot());
+        let step = decide(policy, call, &self.noted, outcome, &signals);
+        let next = match step.decision {
+            Decision::Deliver => NextStep::Deliver,
+            Decision::Stop(reason) => NextStep::Stop(reason),
+            Decision::Sleep(sleep) => {
+                self.place = Place::Waiting(sleep.waiting);
+                let ask_at = sleep.ask_at;
+                NextStep::Sleep { ask_at }
+            }
+        };
+        self.keep(next, step.events)
+    }
+
+    /// A wait is over, or may be. Asking early or twice does no harm.
+    pub(super) fn woken(
+        &mut self,
+        policy: &RetryPolicy,
+        network: Snapshot,
+        connectivity: &Connectivity,
+    ) -> (NextStep, Events) {
+        let Place::Waiting(waiting) = std::mem::replace(&mut self.place, Place::Over(None)) else {
+            return (NextStep::Stop(Reason::Internal), Events::none());
+        };
+        let step = resume(policy, waiting, &signals(connectivity, network));
+        let next = match step.decision {
+            Resumed::Stop(reason) => NextStep::Stop(reason),
+            Resumed::Sleep(sleep) => {
+                self.place = Place::Waiting(sleep.waiting);
+                let ask_at = sleep.ask_at;
+                NextStep::Sleep { ask_at }
+            }
+            Resumed::Go(go) => {
+                self.place = Place::InFlight(go.call);
+                self.limit = go.limit;
+                self.resends = self.resends.saturating_add(1);
+                NextStep::Go
+            }
+        };
+        self.keep(next, step.events)
+    }
+
+    /// The path has grown while an attempt is in flight.
+    pub(super) fn interrupted(
+        &mut self,
+        policy: &RetryPolicy,
+        network: Snapshot,
+        connectivity: &Connectivity,
+        proof: Proof,
+    ) -> (NextStep, Events) {
+        let Place::InFlight(call) = std::mem::replace(&mut self.place, Place::Over(None)) else {
+            return (NextStep::Stop(Reason::Internal), Events::none());
+        };
+        let signals = signals(connectivity, network);
+        let step = interrupt(
+            policy,
+            call,
+            &self.noted,
+            &signals,
+            proof.sent_nothing,
+            proof.body_untouched,
+        );
+        let next = match step.decision {
+            Interruption::Keep { call, ask_at } => {
+                self.place = Place::InFlight(call);
+                NextStep::Keep { ask_at }
+            }
+            Interruption::Restart { call, limit } => {
+                self.place = Place::InFlight(call);
+                self.limit = limit;
+                self.resends = self.resends.saturating_add(1);
+                NextStep::Restart
+            }
+        };
+        self.keep(next, step.events)
+    }
+
+    /// Someone ended the call.
+    pub(super) fn cancelled(
+        &mut self,
+        kind: CancelKind,
+        connectivity: &Connectivity,
+    ) -> (NextStep, Events) {
+        self.stopped(Reason::Cancelled(kind), connectivity)
+    }
+
+    /// The driver ends the call.
+    pub(super) fn stopped(
+        &mut self,
+        reason: Reason,
+        connectivity: &Connectivity,
+    ) -> (NextStep, Events) {
+        let mut call = match std::mem::replace(&mut self.place, Place::Over(None)) {
+            Place::InFlight(call) => call,
+            Place::Waiting(waiting) => waiting.call,
+            over @ Place::Over(_) => {
+                self.place = over;
+                return (NextStep::Stop(reason), Events::none());
+            }
+        };
+        call.see(connectivity.now());
+        let last = Events::one(call.final_event(Some(reason)));
+        self.keep(NextStep::Stop(reason), last)
+    }
+
+    /// What was tried; complete once the call is over.
+    pub(super) fn report(&self) -> Report {
+        let mut report = Report::default();
+        for event in &self.events {
+            report.hear(event);
+        }
+        if let Place::Over(end) = self.place {
+            report.end = end;
+        }
+        report
+    }
+
+    fn keep(&mut self, next: NextStep, events: Events) -> (NextStep, Events) {
+        for event in events.iter() {
+            if let Event::Final(end) = event {
+                self.place = Place::Over(Some(*end));
+                break;
+            }
+            if self.events.len() == self.events.capacity() {
+                self.events.reserve_exact(2); // most calls that fail fail once: an attempt and a wait
+            }
+            self.events.push(*event);
+        }
+        (next, events)
+    }
+}
+
+fn signals(connectivity: &Connectivity, network: Snapshot) -> Signals {
+    Signals {
+        now: connectivity.now(),
+        network,
+        wall_ms: connectivity.wall_ms(),
+    }
+}
+
+/// 64 bits from the operating system; where it gives none, from the standard library's own keys, which differ per process and call.
+fn seed() -> u64 {
+    getrandom::u64().unwrap_or_else(|_| RandomState::new().hash_one(()))
+}

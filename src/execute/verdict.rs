@@ -1,0 +1,103 @@
+//! What the app says of a result, where no protocol says it.
+
+use std::time::Duration;
+
+use crate::outcome::{FailureKind, Outcome};
+
+/// What one result of an operation means for the call.
+///
+/// ```
+/// use comeback::{FailureKind, Verdict};
+/// use std::time::Duration;
+///
+/// fn verdict(result: &Result<String, std::io::Error>) -> Verdict {
+///     match result {
+///         Ok(_) => Verdict::ANSWER,
+///         Err(error) => match error.kind() {
+///             std::io::ErrorKind::ConnectionRefused => Verdict::Failed(FailureKind::ConnectRefused),
+///             std::io::ErrorKind::InvalidData => Verdict::PERMANENT,
+///             std::io::ErrorKind::QuotaExceeded => Verdict::overloaded(Duration::from_secs(2)),
+///             _ => Verdict::IN_DOUBT,
+///         },
+///     }
+/// }
+/// # assert_eq!(verdict(&Ok(String::new())), Verdict::ANSWER);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// As a server's answer with this status: the policy's `retry_statuses` say which are worth another try, any other is the answer.
+    Status {
+        /// The status. 429 and 503 wait by the policy's `overload` window, if it has one.
+        status: u16,
+        /// As a server's `Retry-After`: nothing starts earlier, no edge ends the wait, and if it does not fit the call stops at once.
+        retry_after: Option<Duration>,
+    },
+    /// A failure without an answer, by its kind: see [`FailureKind::class`].
+    Failed(FailureKind),
+}
+
+impl Verdict {
+    /// The result is what the call was after, or as good as any other try would bring.
+    pub const ANSWER: Verdict = Verdict::Status {
+        status: 200,
+        retry_after: None,
+    };
+    /// It may have had an effect: another try if the operation may be repeated.
+    pub const IN_DOUBT: Verdict = Verdict::Failed(FailureKind::OtherIo);
+    /// It provably had no effect: another try in any case.
+    pub const NEVER_SENT: Verdict = Verdict::Failed(FailureKind::BeforeHeaders);
+    /// Not worth another try.
+    pub const PERMANENT: Verdict = Verdict::Failed(FailureKind::Unlisted);
+
+    /// The other side is overloaded, and asked not to be tried again before this long.
+    pub const fn overloaded(retry_after: Duration) -> Verdict {
+        Verdict::Status {
+            status: 503,
+            retry_after: Some(retry_after),
+        }
+    }
+
+    /// Hands itself on as the core's outcome.
+    pub(super) fn as_outcome<T>(self, hear: impl FnOnce(&Outcome<'_>) -> T) -> T {
+        match self {
+            Verdict::Failed(kind) => hear(&Outcome::failure(kind)),
+            Verdict::Status {
+                status,
+                retry_after: None,
+            } => hear(&Outcome::response(status)),
+            Verdict::Status {
+                status,
+                retry_after: Some(length),
+            } => {
+                // The header's own form: seconds with a decimal fraction, rounded up to milliseconds by the reader.
+                let line = format!("{}.{:09}", length.as_secs(), length.subsec_nanos());
+                hear(&Outcome {
+                    retry_after: &[&line],
+                    ..Outcome::response(status)
+                })
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::retry_after::retry_after;
+
+    #[test]
+    fn a_length_becomes_a_line_that_reads_as_the_same_length() {
+        for length in [
+            Duration::from_millis(1),
+            Duration::from_millis(1_250),
+            Duration::from_secs(86_400),
+        ] {
+            let read = Verdict::overloaded(length)
+                .as_outcome(|outcome| retry_after(outcome.retry_after, outcome.date, None));
+            assert_eq!(read, Some(length));
+        }
+        let longest = Verdict::overloaded(Duration::MAX)
+            .as_outcome(|outcome| retry_after(outcome.retry_after, outcome.date, None));
+        assert!(longest > Some(Duration::from_secs(86_400)));
+    }
+}

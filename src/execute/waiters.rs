@@ -1,0 +1,109 @@
+//! A value behind a lock, and those who wait for it to move. Nobody is missed: whoever listens reads the value under the same lock.
+//!
+//! It knows no runtime and no retrying; `tests/lost_wakeups.rs` runs it under a model checker.
+
+use std::mem;
+use std::task::Waker;
+
+use slab::Slab;
+
+use super::sync::Mutex;
+
+/// The value and the wakers.
+#[derive(Debug)]
+pub(super) struct Waiters<V>(Mutex<Inner<V>>);
+
+#[derive(Debug)]
+struct Inner<V> {
+    value: V,
+    /// Counts the wakes: a place of an earlier round is empty.
+    round: u64,
+    wakers: Slab<Waker>,
+}
+
+/// Where a waiter's waker lies. Whoever made it listen must [`leave`](Waiters::leave) in the end.
+#[derive(Debug, Default)]
+pub(super) struct Place(Option<Held>);
+
+#[derive(Debug)]
+struct Held {
+    round: u64,
+    key: usize,
+}
+
+impl<V> Waiters<V> {
+    pub(super) fn new(value: V) -> Waiters<V> {
+        Waiters(Mutex::new(Inner {
+            value,
+            round: 0,
+            wakers: Slab::new(),
+        }))
+    }
+
+    pub(super) fn read<T>(&self, read: impl FnOnce(&V) -> T) -> T {
+        self.with(|inner| read(&inner.value))
+    }
+
+    /// Changes the value; wakes everyone if `change` says so beside its answer. The wakers run after the lock is released, for one of
+    /// them may end a task that waits here.
+    pub(super) fn change<T>(&self, change: impl FnOnce(&mut V) -> (T, bool)) -> T {
+        let (answer, woken) = self.with(|inner| {
+            let (answer, wakes) = change(&mut inner.value);
+            let woken = if wakes {
+                inner.round += 1;
+                mem::take(&mut inner.wakers)
+            } else {
+                Slab::new()
+            };
+            (answer, woken)
+        });
+        for (_, waker) in woken {
+            waker.wake();
+        }
+        answer
+    }
+
+    /// Reads the value, and from now on the next wake reaches `waker`.
+    pub(super) fn listen<T>(
+        &self,
+        place: &mut Place,
+        waker: &Waker,
+        read: impl FnOnce(&V) -> T,
+    ) -> T {
+        let (answer, _replaced) = self.with(|inner| {
+            let replaced = match &place.0 {
+                Some(held) if held.round == inner.round => {
+                    let known = &mut inner.wakers[held.key];
+                    (!known.will_wake(waker)).then(|| mem::replace(known, waker.clone()))
+                }
+                _ => {
+                    let key = inner.wakers.insert(waker.clone());
+                    let round = inner.round;
+                    place.0 = Some(Held { round, key });
+                    None
+                }
+            };
+            (read(&inner.value), replaced) // dropped without the lock: it may be the last of its task
+        });
+        answer
+    }
+
+    /// Takes the waker back; without one nothing happens.
+    pub(super) fn leave(&self, place: &mut Place) {
+        let Some(held) = place.0.take() else { return };
+        let _left = self.with(|inner| {
+            (held.round == inner.round).then(|| inner.wakers.remove(held.key)) // the same
+        });
+    }
+
+    /// How many wait.
+    pub(super) fn count(&self) -> usize {
+        self.with(|inner| inner.wakers.len())
+    }
+
+    fn with<T>(&self, access: impl FnOnce(&mut Inner<V>) -> T) -> T {
+        // Poisoned: a clone of somebody's waker panicked. Value and wakers are whole all the same.
+        let mut inner = self.0.lock().unwrap_or_else(|poison| poison.into_inner());
+        access(&mut inner)
+    }
+}
