@@ -131,6 +131,8 @@ pub struct DriverFacts {
     pub cut_after: Option<Duration>,
     /// What becomes of the client's own re-sends.
     pub client_resends: ClientResends,
+    /// The most counted attempts, the first included: a client with a cap of its own must allow more sends.
+    pub max_attempts: u32,
 }
 
 impl DriverFacts {
@@ -149,6 +151,7 @@ impl DriverFacts {
             connect_timeout: policy.connect_timeout(),
             cut_after: policy.cut_at_deadline.then(|| duration(policy.max_elapsed)),
             client_resends: policy.client_resends,
+            max_attempts: policy.max_attempts,
         }
     }
 }

@@ -144,6 +144,7 @@ fn a_policy_tells_a_driver_all_it_needs_before_a_first_attempt() {
             "connect_timeout": facts.connect_timeout.map(nanos),
             "cut_after": facts.cut_after.map(nanos),
             "client_resends": name(facts.client_resends),
+            "max_attempts": facts.max_attempts,
         });
         let expected: serde_json::Map<String, Value> = object(case)
             .iter()

@@ -25,6 +25,8 @@ pub struct CompiledPolicy {
     pub repeatable: Vec<String>,
     /// Methods for which a key is made where there is none.
     pub make_key: Vec<String>,
+    /// The most counted attempts, the first included.
+    pub max_attempts: i32,
 }
 
 /// What was made of remote configuration.
@@ -122,5 +124,7 @@ fn compiled(policy: &RetryPolicy) -> CompiledPolicy {
         client_resends_off: facts.client_resends == ClientResends::Off,
         repeatable: names(facts.repeatable),
         make_key: names(facts.make_key),
+        // Validated: at most 100.
+        max_attempts: i32::try_from(facts.max_attempts).unwrap_or(i32::MAX),
     }
 }

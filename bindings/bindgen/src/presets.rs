@@ -45,6 +45,7 @@ fn declaration(constant: &str, policy: CompiledPolicy) -> String {
         client_resends_off,
         repeatable,
         make_key,
+        max_attempts,
     } = policy;
     let fields = [
         ("bytes", byte_array(&bytes)),
@@ -62,6 +63,7 @@ fn declaration(constant: &str, policy: CompiledPolicy) -> String {
         ("clientResendsOff", client_resends_off.to_string()),
         ("repeatable", strings(&repeatable)),
         ("makeKey", strings(&make_key)),
+        ("maxAttempts", max_attempts.to_string()),
     ];
     let mut text = format!("    public val {constant}: CompiledPolicy = CompiledPolicy(\n");
     for (name, value) in fields {

@@ -189,13 +189,26 @@ public class CallSession(
         sleep: NextStep.Sleep,
         wakeup: Wakeup,
     ) {
-        // Subscribed before the epoch is compared, so that an edge in between is not lost.
-        val subscription = comeback.subscribe { if (isOver(sleep)) wakeup.wake() }
+        val subscription = wakeEarly(sleep, wakeup::wake)
         try {
-            if (!isOver(sleep)) comeback.time.await(wakeup, sleep.askAt)
+            comeback.time.await(wakeup, sleep.askAt)
         } finally {
             subscription.close()
         }
+    }
+
+    /**
+     * For drivers that wait without a thread: calls [wake] when [sleep] is over before its time, by an edge or [Comeback.close]; at once if it is
+     * already. It may be called more than once, on any thread, until the subscription is closed.
+     */
+    public fun wakeEarly(
+        sleep: NextStep.Sleep,
+        wake: () -> Unit,
+    ): Subscription {
+        // Subscribed before the epoch is compared, so that an edge in between is not lost.
+        val subscription = comeback.subscribe { if (isOver(sleep)) wake() }
+        if (isOver(sleep)) wake()
+        return subscription
     }
 
     private fun isOver(sleep: NextStep.Sleep) = comeback.isClosed || comeback.snapshot.epoch != sleep.seenEpoch
@@ -362,8 +375,16 @@ public class CallSession(
         return id
     }
 
-    /** Inside a call time never runs backwards. */
-    private fun now(): Long {
+    /**
+     * The driver's own timer has reached [instant], so the call is at least as late, whatever its clock says: a test's scheduler may be ahead of it. A
+     * timer that ended is believed; else a wait that is over would begin again, for ever.
+     */
+    public fun reached(instant: Long) {
+        latest = maxOf(latest, instant)
+    }
+
+    /** The instant the call is at. Inside a call time never runs backwards. */
+    public fun now(): Long {
         latest = maxOf(latest, comeback.time.nanos())
         return latest
     }

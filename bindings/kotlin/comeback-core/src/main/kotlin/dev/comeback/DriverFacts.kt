@@ -32,6 +32,9 @@ public class DriverFacts internal constructor(
     /** Whether the HTTP client must not re-send on its own. */
     public val clientResendsOff: Boolean = compiled.clientResendsOff
 
+    /** The most counted attempts, the first included. A client with a cap of its own must allow more sends. */
+    public val maxAttempts: Int = compiled.maxAttempts
+
     /** Whether a request of this method may go again without a key and without conditions. */
     public fun mayRepeat(method: String): Boolean = method in repeatable
 

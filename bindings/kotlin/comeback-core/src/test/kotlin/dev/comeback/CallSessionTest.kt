@@ -511,6 +511,36 @@ class CallSessionTest {
     }
 
     @Test
+    fun `a driver's timer that ended is believed when the clock lags behind it`() {
+        val session = World().session()
+        val sleep = assertIs<NextStep.Sleep>(session.failed(World.RESET))
+        assertIs<NextStep.Sleep>(session.woken())
+        session.reached(sleep.askAt)
+        assertIs<NextStep.Go>(session.woken())
+        assertEquals(sleep.askAt, session.now())
+    }
+
+    @Test
+    fun `a driver without a thread hears of an edge before and during its wait, and of a close`() {
+        val world = World()
+        val sleep = assertIs<NextStep.Sleep>(world.session().failed(World.RESET))
+        var woken = 0
+        world.comeback.let { comeback ->
+            val session = world.session()
+            session.wakeEarly(sleep) { woken++ }.use { assertEquals(0, woken) }
+            session.wakeEarly(sleep) { woken++ }.use {
+                world.connectivity.available()
+                assertEquals(1, woken)
+            }
+            world.connectivity.available(handle = 2)
+            assertEquals(1, woken)
+            session.wakeEarly(sleep) { woken++ }.close()
+            assertEquals(2, woken)
+            comeback.close()
+        }
+    }
+
+    @Test
     fun `an interrupt ends a wait`() {
         val world = World(time = SystemTime)
         val session = world.session(HOURS)

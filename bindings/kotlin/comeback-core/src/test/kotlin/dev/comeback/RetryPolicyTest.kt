@@ -97,6 +97,7 @@ class RetryPolicyTest {
             assertEquals(case.numberOrNull("connect_timeout"), facts.connectTimeoutNanos)
             assertEquals(case.numberOrNull("cut_after"), facts.cutAfterNanos)
             assertEquals(case.text("client_resends") == "off", facts.clientResendsOff)
+            assertEquals(case.number("max_attempts").toInt(), facts.maxAttempts)
         }
 
     @Test

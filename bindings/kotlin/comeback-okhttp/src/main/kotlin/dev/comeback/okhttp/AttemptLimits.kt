@@ -2,9 +2,11 @@
 package dev.comeback.okhttp
 
 import dev.comeback.DriverFacts
+import dev.comeback.LayerAbove
 import dev.comeback.Time
 import okhttp3.Call
 import okhttp3.Interceptor
+import okhttp3.Response
 import okio.AsyncTimeout
 import java.util.concurrent.TimeUnit.MILLISECONDS
 import java.util.concurrent.TimeUnit.NANOSECONDS
@@ -18,11 +20,25 @@ internal fun Interceptor.Chain.limitedTo(
     facts: DriverFacts,
 ): Interceptor.Chain {
     val limit = shorter(inactivityNanos, facts.attemptTimeoutNanos)
+    return limitedTo(limit, shorter(limit, facts.connectTimeoutNanos))
+}
+
+private fun Interceptor.Chain.limitedTo(
+    limit: Long?,
+    connectLimit: Long?,
+): Interceptor.Chain {
     var chain = this
-    shortened(connectTimeoutMillis(), shorter(limit, facts.connectTimeoutNanos))?.let { chain = chain.withConnectTimeout(it, MILLISECONDS) }
+    shortened(connectTimeoutMillis(), connectLimit)?.let { chain = chain.withConnectTimeout(it, MILLISECONDS) }
     shortened(readTimeoutMillis(), limit)?.let { chain = chain.withReadTimeout(it, MILLISECONDS) }
     shortened(writeTimeoutMillis(), limit)?.let { chain = chain.withWriteTimeout(it, MILLISECONDS) }
     return chain
+}
+
+/** Goes on as [above] says, for a layer further out that has the call, and without the header that said it. */
+internal fun Interceptor.Chain.proceedUnder(above: LayerAbove): Response {
+    var chain = limitedTo(above.inactivityNanos, above.connectNanos)
+    if (above.clientResendsOff) chain = chain.withRetryOnConnectionFailure(false)
+    return chain.proceed(request().newBuilder().removeHeader(LayerAbove.header).build())
 }
 
 private fun shorter(

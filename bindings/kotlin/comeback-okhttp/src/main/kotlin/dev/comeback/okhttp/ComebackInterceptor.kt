@@ -3,6 +3,7 @@ package dev.comeback.okhttp
 
 import dev.comeback.Comeback
 import dev.comeback.DriverFacts
+import dev.comeback.LayerAbove
 import dev.comeback.NetworkSnapshot
 import dev.comeback.NetworkState
 import dev.comeback.RetryPolicy
@@ -34,6 +35,9 @@ public class ComebackInterceptor
 
         @Throws(IOException::class)
         override fun intercept(chain: Interceptor.Chain): Response {
+            // The outermost layer acts: a Ktor plugin says so by a header, `retry {}` by the thread that it runs on.
+            chain.request().header(LayerAbove.header)?.let { return chain.proceedUnder(LayerAbove.decode(it)) }
+            if (LayerAbove.isOnThisThread) return chain.proceed(chain.request())
             val request = withoutReport(chain.request())
             val policy = policyFor(request)
             val facts = policy.driverFacts

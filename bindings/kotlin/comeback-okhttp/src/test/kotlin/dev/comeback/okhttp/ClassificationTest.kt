@@ -1,6 +1,7 @@
 // By type along causes and suppressed exceptions, whatever the messages say or do not say.
 package dev.comeback.okhttp
 
+import dev.comeback.FailedLookUps
 import dev.comeback.FailureKind
 import dev.comeback.RetryReport
 import dev.comeback.RetryStoppedException
@@ -164,11 +165,11 @@ internal class ClassificationTest {
 
     @Test
     fun `how long a failed look-up is cached is read as the JVM reads it`() {
-        assertEquals(10_000_000_000, negativeCacheNanos(null))
-        assertEquals(10_000_000_000, negativeCacheNanos("soon"))
-        assertEquals(0, negativeCacheNanos("0"))
-        assertEquals(3_000_000_000, negativeCacheNanos(" 3 "))
-        assertEquals(Long.MAX_VALUE, negativeCacheNanos("-1"))
+        assertEquals(10_000_000_000, FailedLookUps.cachedNanos(null))
+        assertEquals(10_000_000_000, FailedLookUps.cachedNanos("soon"))
+        assertEquals(0, FailedLookUps.cachedNanos("0"))
+        assertEquals(3_000_000_000, FailedLookUps.cachedNanos(" 3 "))
+        assertEquals(Long.MAX_VALUE, FailedLookUps.cachedNanos("-1"))
         assertEquals(0, failedLookUpNanos { emptyList() })
     }
 }

@@ -1,6 +1,7 @@
 // One layer acts; what cannot go again passes; nothing stays open.
 package dev.comeback.okhttp
 
+import dev.comeback.LayerAbove
 import dev.comeback.RetryEvent
 import dev.comeback.RetryPolicy
 import dev.comeback.StopReason
@@ -31,6 +32,39 @@ internal class LayersTest {
             assertEquals(503, client.outcomeOf(ground.request()))
             assertEquals(4, ground.server.requestCount)
             assertEquals(1, ground.heard<RetryEvent.Finished>().size)
+        }
+
+    @Test
+    fun `a layer above that says so by its header has the call, and the header goes no further`() =
+        Ground().use { ground ->
+            repeat(2) { ground.server.enqueue(status(503)) }
+            val above = LayerAbove(clientResendsOff = true, connectNanos = 5_000_000_000, inactivityNanos = null)
+            val request = ground.request { header(LayerAbove.header, above.encoded()) }
+            assertEquals(503, ground.client().outcomeOf(request))
+            assertEquals(emptyList(), ground.events)
+            assertEquals(null, ground.received().single().headers[LayerAbove.header])
+        }
+
+    @Test
+    fun `a header that only looks like it is any caller's header`() =
+        Ground().use { ground ->
+            ground.server.enqueue(status(503))
+            assertEquals(200, ground.client().outcomeOf(ground.request { header("Comeback-Layer", "true//") }))
+            assertEquals(listOf("true//", "true//"), ground.received().map { it.headers["Comeback-Layer"] })
+        }
+
+    @Test
+    fun `a layer above on the same thread has the call`() =
+        Ground().use { ground ->
+            ground.server.enqueue(status(503))
+            val client = ground.client()
+            LayerAbove.isOnThisThread = true
+            try {
+                assertEquals(503, client.outcomeOf(ground.request()))
+            } finally {
+                LayerAbove.isOnThisThread = false
+            }
+            assertEquals(1, ground.server.requestCount)
         }
 
     @Test
