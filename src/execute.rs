@@ -26,6 +26,9 @@ mod verdict;
 
 mod future;
 
+#[cfg(test)]
+mod replay;
+
 pub use clock::{Clock, SystemClock, TokioClock};
 pub use connectivity::Connectivity;
 pub use future::{

@@ -76,6 +76,9 @@
 
 #![cfg_attr(not(feature = "uniffi"), forbid(unsafe_code))]
 
+#[cfg(test)]
+extern crate self as comeback; // the vectors' reader, which `tests/` shares, names the crate so
+
 // A module knows those above it, not those below.
 mod instant;
 

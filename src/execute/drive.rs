@@ -113,8 +113,7 @@ pin_project! {
             #[pin]
             attempt: F,
             hard_end: Option<Instant>,
-            // The epoch at which `interrupt` was last asked, and when to ask again if it said "not yet".
-            asked: u64,
+            // When to ask `interrupt` again, if it said "not yet".
             ask_at: Option<Instant>,
         },
         Waiting { last: Ended<T> },
@@ -201,14 +200,12 @@ where
                     this.phase.set(Phase::InFlight {
                         attempt: this.attempts.attempt(&start),
                         hard_end,
-                        asked: noted.epoch,
                         ask_at: None,
                     });
                 }
                 PhaseProjection::InFlight {
                     attempt,
                     hard_end,
-                    asked,
                     ask_at,
                 } => {
                     let ended = match attempt.poll(context) {
@@ -216,15 +213,11 @@ where
                         Poll::Pending => {
                             let network = this.waiter.listen(context.waker());
                             let connectivity = this.waiter.connectivity();
-                            let is_past = |at: Instant| connectivity.now() >= at;
-                            let due = ask_at.is_some_and(is_past);
-                            let moved = network.path > this.session.noted().path;
-                            if due || (moved && network.epoch != *asked) {
+                            if network.path > this.session.noted().path {
                                 let proof = this.attempts.proof();
                                 let (next, events) =
                                     this.session
                                         .interrupted(policy, network, connectivity, proof);
-                                *asked = network.epoch;
                                 *ask_at = match next {
                                     NextStep::Keep { ask_at } => ask_at,
                                     _ => None,
@@ -242,7 +235,7 @@ where
                                 (None, None) => return Poll::Pending,
                             };
                             ready!(this.timer.as_mut().poll_until(until, connectivity, context));
-                            if !hard_end.is_some_and(is_past) {
+                            if hard_end.is_none_or(|end| connectivity.now() < end) {
                                 continue;
                             }
                             Ended::TimedOut
