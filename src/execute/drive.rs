@@ -189,10 +189,9 @@ where
                 PhaseProjection::Begin => {
                     let connectivity = this.waiter.connectivity();
                     let noted = connectivity.snapshot();
-                    this.session.note_attempt(noted);
                     let start = AttemptStart {
                         resends: this.session.resends(),
-                        limit: this.session.limit(),
+                        limit: this.session.note_attempt(noted),
                         noted,
                     };
                     let hard = start.limit.hard;
@@ -213,7 +212,7 @@ where
                         Poll::Pending => {
                             let network = this.waiter.listen(context.waker());
                             let connectivity = this.waiter.connectivity();
-                            if network.path > this.session.noted().path {
+                            if this.session.has_moved(&network) {
                                 let proof = this.attempts.proof();
                                 let (next, events) =
                                     this.session
@@ -268,11 +267,15 @@ where
                     this.phase.set(Phase::Waiting { last });
                 }
                 PhaseProjection::Waiting { .. } => {
-                    let network = this.waiter.listen(context.waker());
                     let connectivity = this.waiter.connectivity();
+                    let network = connectivity.snapshot();
                     let (next, events) = this.session.woken(policy, network, connectivity);
                     tell(this.attempts, this.session, events);
                     if let NextStep::Sleep { ask_at } = next {
+                        if this.waiter.listen(context.waker()).epoch != network.epoch {
+                            continue; // an edge in between
+                        }
+                        let connectivity = this.waiter.connectivity();
                         ready!(
                             this.timer
                                 .as_mut()

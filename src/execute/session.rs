@@ -58,9 +58,30 @@ impl Proof {
 
 /// Where the call is.
 enum Place {
-    InFlight(Call),
+    InFlight {
+        call: Call,
+        /// The snapshot taken before the attempt.
+        noted: Snapshot,
+        /// What the attempt may take.
+        limit: Limit,
+    },
     Waiting(Waiting),
     Over(Option<End>),
+}
+
+const NO_LIMIT: Limit = Limit {
+    hard: None,
+    inactivity: None,
+};
+
+impl Place {
+    fn in_flight(call: Call, limit: Limit) -> Place {
+        Place::InFlight {
+            call,
+            noted: Snapshot::UNKNOWN,
+            limit,
+        }
+    }
 }
 
 /// One call. Per attempt [`note_attempt`](CallSession::note_attempt), the attempt, [`failed`](CallSession::failed) (or a success: the core
@@ -68,9 +89,6 @@ enum Place {
 /// [`interrupted`](CallSession::interrupted). Every answer comes with the events it makes, which the driver hands to its listener.
 pub(super) struct CallSession {
     place: Place,
-    noted: Snapshot,
-    /// What the attempt may take.
-    limit: Limit,
     /// Attempts made before the one in flight.
     resends: u32,
     is_seeded: bool,
@@ -88,12 +106,7 @@ impl CallSession {
     ) -> CallSession {
         let call = Call::begin(facts, seed.unwrap_or(0), Instant::LONG_AGO, client_end);
         CallSession {
-            place: Place::InFlight(call),
-            noted: Snapshot::UNKNOWN,
-            limit: Limit {
-                hard: None,
-                inactivity: None,
-            },
+            place: Place::in_flight(call, NO_LIMIT),
             resends: 0,
             is_seeded: seed.is_some(),
             id: 0,
@@ -103,24 +116,28 @@ impl CallSession {
 
     /// The call begins.
     pub(super) fn begin(&mut self, policy: &RetryPolicy, now: Instant) {
-        if let Place::InFlight(call) = &mut self.place {
+        if let Place::InFlight { call, limit, .. } = &mut self.place {
             call.began = now;
             call.clock = now;
-            self.limit = first_limit(policy, call);
+            *limit = first_limit(policy, call);
         }
     }
 
-    /// An attempt begins. What happens to the network from here on will not have been missed when it fails.
-    pub(super) fn note_attempt(&mut self, network: Snapshot) {
-        self.noted = network;
+    /// An attempt begins, on this network and with this limit. What happens to the network from here on will not have been missed when it
+    /// fails.
+    pub(super) fn note_attempt(&mut self, network: Snapshot) -> Limit {
+        match &mut self.place {
+            Place::InFlight { noted, limit, .. } => {
+                *noted = network;
+                *limit
+            }
+            _ => NO_LIMIT,
+        }
     }
 
-    pub(super) fn noted(&self) -> &Snapshot {
-        &self.noted
-    }
-
-    pub(super) fn limit(&self) -> Limit {
-        self.limit
+    /// Whether the path has grown since the attempt in flight began.
+    pub(super) fn has_moved(&self, network: &Snapshot) -> bool {
+        matches!(&self.place, Place::InFlight { noted, .. } if network.path > noted.path)
     }
 
     pub(super) fn resends(&self) -> u32 {
@@ -147,17 +164,23 @@ impl CallSession {
         outcome: &Outcome<'_>,
         connectivity: &Connectivity,
     ) -> (NextStep, Events) {
-        let Place::InFlight(mut call) = std::mem::replace(&mut self.place, Place::Over(None))
-        else {
-            return (NextStep::Stop(Reason::Internal), Events::none());
+        let (mut call, noted) = match std::mem::replace(&mut self.place, Place::Over(None)) {
+            Place::InFlight { call, noted, .. } => (call, noted),
+            _ => return (NextStep::Stop(Reason::Internal), Events::none()),
         };
         if !self.is_seeded {
             self.is_seeded = true;
             call.seed = seed();
         }
-        // The snapshot before the time: an edge told in between is then seen by the next question.
-        let signals = signals(connectivity, connectivity.snapshot());
-        let step = decide(policy, call, &self.noted, outcome, &signals);
+        let signals = Signals {
+            now: connectivity.now(),
+            network: connectivity.snapshot(),
+            wall_ms: match outcome.retry_after {
+                [] => None, // for dates only
+                _ => connectivity.wall_ms(),
+            },
+        };
+        let step = decide(policy, call, &noted, outcome, &signals);
         let next = match step.decision {
             Decision::Deliver => NextStep::Deliver,
             Decision::Stop(reason) => NextStep::Stop(reason),
@@ -189,8 +212,7 @@ impl CallSession {
                 NextStep::Sleep { ask_at }
             }
             Resumed::Go(go) => {
-                self.place = Place::InFlight(go.call);
-                self.limit = go.limit;
+                self.place = Place::in_flight(go.call, go.limit);
                 self.resends = self.resends.saturating_add(1);
                 NextStep::Go
             }
@@ -206,26 +228,26 @@ impl CallSession {
         connectivity: &Connectivity,
         proof: Proof,
     ) -> (NextStep, Events) {
-        let Place::InFlight(call) = std::mem::replace(&mut self.place, Place::Over(None)) else {
-            return (NextStep::Stop(Reason::Internal), Events::none());
+        let (call, noted, limit) = match std::mem::replace(&mut self.place, Place::Over(None)) {
+            Place::InFlight { call, noted, limit } => (call, noted, limit),
+            _ => return (NextStep::Stop(Reason::Internal), Events::none()),
         };
         let signals = signals(connectivity, network);
         let step = interrupt(
             policy,
             call,
-            &self.noted,
+            &noted,
             &signals,
             proof.sent_nothing,
             proof.body_untouched,
         );
         let next = match step.decision {
             Interruption::Keep { call, ask_at } => {
-                self.place = Place::InFlight(call);
+                self.place = Place::InFlight { call, noted, limit };
                 NextStep::Keep { ask_at }
             }
             Interruption::Restart { call, limit } => {
-                self.place = Place::InFlight(call);
-                self.limit = limit;
+                self.place = Place::in_flight(call, limit);
                 self.resends = self.resends.saturating_add(1);
                 NextStep::Restart
             }
@@ -249,7 +271,7 @@ impl CallSession {
         connectivity: &Connectivity,
     ) -> (NextStep, Events) {
         let mut call = match std::mem::replace(&mut self.place, Place::Over(None)) {
-            Place::InFlight(call) => call,
+            Place::InFlight { call, .. } => call,
             Place::Waiting(waiting) => waiting.call,
             over @ Place::Over(_) => {
                 self.place = over;
@@ -292,7 +314,7 @@ fn signals(connectivity: &Connectivity, network: Snapshot) -> Signals {
     Signals {
         now: connectivity.now(),
         network,
-        wall_ms: connectivity.wall_ms(),
+        wall_ms: None, // for an outcome's dates only
     }
 }
 

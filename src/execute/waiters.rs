@@ -16,8 +16,8 @@ pub(super) struct Waiters<V>(Mutex<Inner<V>>);
 #[derive(Debug)]
 struct Inner<V> {
     value: V,
-    /// Counts the wakes: a place of an earlier round is empty.
-    round: u64,
+    /// Counts the wakes, around and around: a place of another round is empty.
+    round: u32,
     wakers: Slab<Waker>,
 }
 
@@ -27,8 +27,8 @@ pub(super) struct Place(Option<Held>);
 
 #[derive(Debug)]
 struct Held {
-    round: u64,
-    key: usize,
+    round: u32,
+    key: u32,
 }
 
 impl<V> Waiters<V> {
@@ -50,7 +50,7 @@ impl<V> Waiters<V> {
         let (answer, woken) = self.with(|inner| {
             let (answer, wakes) = change(&mut inner.value);
             let woken = if wakes {
-                inner.round += 1;
+                inner.round = inner.round.wrapping_add(1);
                 mem::take(&mut inner.wakers)
             } else {
                 Slab::new()
@@ -73,11 +73,11 @@ impl<V> Waiters<V> {
         let (answer, _replaced) = self.with(|inner| {
             let replaced = match &place.0 {
                 Some(held) if held.round == inner.round => {
-                    let known = &mut inner.wakers[held.key];
+                    let known = &mut inner.wakers[held.key as usize];
                     (!known.will_wake(waker)).then(|| mem::replace(known, waker.clone()))
                 }
                 _ => {
-                    let key = inner.wakers.insert(waker.clone());
+                    let key = inner.wakers.insert(waker.clone()) as u32; // 24 bytes each: never so many
                     let round = inner.round;
                     place.0 = Some(Held { round, key });
                     None
@@ -92,7 +92,8 @@ impl<V> Waiters<V> {
     pub(super) fn leave(&self, place: &mut Place) {
         let Some(held) = place.0.take() else { return };
         let _left = self.with(|inner| {
-            (held.round == inner.round).then(|| inner.wakers.remove(held.key)) // the same
+            let is_there = held.round == inner.round;
+            is_there.then(|| inner.wakers.try_remove(held.key as usize)) // dropped without the lock too
         });
     }
 
