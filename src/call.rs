@@ -17,7 +17,7 @@ use crate::request::RequestFacts;
 /// Woken starts keep this distance.
 pub(crate) const WAKE_SPACING: i64 = SECOND;
 /// A sleeping driver asks again after this long at the latest.
-const ASK_WITHIN: i64 = 30 * SECOND;
+pub(crate) const ASK_WITHIN: i64 = 30 * SECOND;
 /// A later attempt's inactivity timeouts are not shorter than this.
 const LEAST_INACTIVITY: i64 = 2 * SECOND;
 /// With `offline = auto` a call parks while the loss is younger than this.

@@ -28,11 +28,21 @@ pub(crate) trait Attempts {
     /// One attempt. Dropping it abandons it.
     type Future: Future<Output = Self::Output>;
 
+    /// May an attempt begin? Asked before the call's first attempt, at which the call then begins, and when a wait is over; not before a
+    /// restart.
+    fn poll_ready(&mut self, _context: &mut Context<'_>) -> Poll<()> {
+        Poll::Ready(())
+    }
+
     /// Makes an attempt.
     fn attempt(&mut self, start: &AttemptStart) -> Self::Future;
 
     /// Says what an attempt came to, by handing it to `decide` once. It may be the app's own code: a panic stops the call, `internal`.
-    fn outcome<T>(&mut self, output: &Self::Output, decide: impl FnOnce(&Outcome<'_>) -> T) -> T;
+    fn outcome<T>(
+        &mut self,
+        output: &mut Self::Output,
+        decide: impl FnOnce(&Outcome<'_>) -> T,
+    ) -> T;
 
     /// What is known of the attempt in flight, if it is to be abandoned or has run into its limit.
     fn proof(&self) -> Proof {
@@ -43,6 +53,9 @@ pub(crate) trait Attempts {
     fn close(&mut self, output: Self::Output) -> Self::Output {
         output
     }
+
+    /// A wait begins: gives back what an attempt needs and a wait does not.
+    fn rest(&mut self) {}
 
     /// Every event, in order. A panic goes no further.
     fn hear(&mut self, _call_id: u64, _event: Event) {}
@@ -182,6 +195,7 @@ where
         let (next, last) = loop {
             match this.phase.as_mut().project() {
                 PhaseProjection::NotBegun => {
+                    ready!(this.attempts.poll_ready(context));
                     let now = this.waiter.connectivity().now();
                     this.session.begin(policy, now);
                     this.phase.set(Phase::Begin);
@@ -207,7 +221,7 @@ where
                     hard_end,
                     ask_at,
                 } => {
-                    let ended = match attempt.poll(context) {
+                    let mut ended = match attempt.poll(context) {
                         Poll::Ready(output) => Ended::CameBack(output),
                         Poll::Pending => {
                             let network = this.waiter.listen(context.waker());
@@ -244,7 +258,7 @@ where
                     this.phase.set(Phase::Over);
                     this.timer.as_mut().stop();
                     let connectivity = this.waiter.connectivity();
-                    let (next, events) = match &ended {
+                    let (next, events) = match &mut ended {
                         Ended::CameBack(output) => contained(|| {
                             this.attempts.outcome(output, |outcome| {
                                 this.session.failed(policy, outcome, connectivity)
@@ -264,12 +278,16 @@ where
                         Ended::CameBack(output) => Ended::CameBack(this.attempts.close(output)),
                         Ended::TimedOut => Ended::TimedOut,
                     };
+                    this.attempts.rest();
                     this.phase.set(Phase::Waiting { last });
                 }
                 PhaseProjection::Waiting { .. } => {
                     let connectivity = this.waiter.connectivity();
                     let network = connectivity.snapshot();
-                    let (next, events) = this.session.woken(policy, network, connectivity);
+                    let mut is_ready = || this.attempts.poll_ready(context).is_ready();
+                    let (next, events) =
+                        this.session
+                            .woken(policy, network, connectivity, &mut is_ready);
                     tell(this.attempts, this.session, events);
                     if let NextStep::Sleep { ask_at } = next {
                         if this.waiter.listen(context.waker()).epoch != network.epoch {

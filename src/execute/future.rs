@@ -272,7 +272,7 @@ where
         (self.operation)()
     }
 
-    fn outcome<T>(&mut self, output: &A::Output, decide: impl FnOnce(&Outcome<'_>) -> T) -> T {
+    fn outcome<T>(&mut self, output: &mut A::Output, decide: impl FnOnce(&Outcome<'_>) -> T) -> T {
         self.classify.verdict(output).as_outcome(decide)
     }
 

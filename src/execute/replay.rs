@@ -93,7 +93,7 @@ impl Attempts for Shared {
         InFlight(self.clone())
     }
 
-    fn outcome<T>(&mut self, output: &Value, decide: impl FnOnce(&Outcome<'_>) -> T) -> T {
+    fn outcome<T>(&mut self, output: &mut Value, decide: impl FnOnce(&Outcome<'_>) -> T) -> T {
         with_outcome(output, decide)
     }
 

@@ -3,7 +3,7 @@
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::call::{Call, Limit, Signals, Waiting, first_limit};
+use crate::call::{ASK_WITHIN, Call, Limit, Signals, Waiting, first_limit};
 use crate::connectivity::Snapshot;
 use crate::decide::{Decision, decide};
 use crate::event::{CancelKind, End, Event, Events, Reason, Report};
@@ -193,17 +193,27 @@ impl CallSession {
         self.keep(next, step.events)
     }
 
-    /// A wait is over, or may be. Asking early or twice does no harm.
+    /// A wait is over, or may be. Asking early or twice does no harm. `is_ready` is asked before the next attempt: if the driver is not, the
+    /// wait goes on.
     pub(super) fn woken(
         &mut self,
         policy: &RetryPolicy,
         network: Snapshot,
         connectivity: &Connectivity,
+        is_ready: &mut dyn FnMut() -> bool,
     ) -> (NextStep, Events) {
         let Place::Waiting(waiting) = std::mem::replace(&mut self.place, Place::Over(None)) else {
             return (NextStep::Stop(Reason::Internal), Events::none());
         };
-        let step = resume(policy, waiting, &signals(connectivity, network));
+        let signals = signals(connectivity, network);
+        let step = resume(policy, waiting.clone(), &signals);
+        if matches!(step.decision, Resumed::Go(_)) && !is_ready() {
+            // The driver wakes itself; until then no start may come too late.
+            let ask_at = waiting.call.last_start(policy).plus(1);
+            self.place = Place::Waiting(waiting);
+            let ask_at = ask_at.min(signals.now.plus(ASK_WITHIN));
+            return (NextStep::Sleep { ask_at }, Events::none());
+        }
         let next = match step.decision {
             Resumed::Stop(reason) => NextStep::Stop(reason),
             Resumed::Sleep(sleep) => {
