@@ -219,8 +219,14 @@ pub fn decide(input: DecideInput) -> Result<Answer, BoundaryProblem> {
     }
 }
 
+/// Asks for several waits at once: after an edge hundreds are asked for together, and crossing costs more than deciding.
+/// The answers have the order of `inputs`; if one input cannot be read there is no answer at all.
 #[uniffi::export]
-pub fn resume(input: ResumeInput) -> Result<Answer, BoundaryProblem> {
+pub fn resume(inputs: Vec<ResumeInput>) -> Result<Vec<Answer>, BoundaryProblem> {
+    inputs.iter().map(resume_one).collect()
+}
+
+fn resume_one(input: &ResumeInput) -> Result<Answer, BoundaryProblem> {
     let step = crate::resume::resume(
         &load(&input.policy)?,
         load(&input.waiting)?,
@@ -477,7 +483,7 @@ mod tests {
     fn a_call_goes_from_question_to_question_as_bytes() {
         let slept = decide(refused()).unwrap();
         assert_eq!((slept.kind, slept.counted), (AnswerKind::Sleep, 1));
-        let went = resume(ResumeInput {
+        let went = resume_one(&ResumeInput {
             policy: refused().policy,
             waiting: slept.state.clone(),
             now: slept.ask_at.unwrap(),

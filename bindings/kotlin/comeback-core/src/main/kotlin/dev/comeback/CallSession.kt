@@ -39,6 +39,7 @@ public class CallSession(
     private val clientEnd: Long? = null,
     private val seed: Long? = null,
 ) {
+    @Volatile
     private var latest = began
     private var noted = NetworkSnapshot.UNKNOWN
     private var counted = 0
@@ -47,7 +48,12 @@ public class CallSession(
     private var call: ByteArray? = null
 
     /** The same while it waits. */
+    @Volatile
     private var waiting: ByteArray? = null
+
+    /** The core's answer to the wait that is going on, if it was asked together with other calls' waits. */
+    @Volatile
+    private var ahead: Ahead? = null
     private var begun = false
 
     private var id = 0L
@@ -123,20 +129,34 @@ public class CallSession(
     /** A wait is over, or may be. Asking early or twice does no harm. */
     public fun woken(): NextStep {
         if (comeback.isClosed) return cancelled(CancelKind.CLOSED)
-        return ask { core, policyBytes, network ->
-            core.resume(
-                ResumeInput(
-                    policy = policyBytes,
-                    waiting = checkNotNull(waiting) { "no wait is going on" },
-                    now = now(),
-                    wallMs = comeback.time.wallMillis(),
-                    state = network.state.toCore(),
-                    since = network.since,
-                    epoch = network.epoch,
-                    path = network.path,
-                ),
-            )
+        now()
+        val ahead = ahead
+        if (ahead != null && end == null && ahead.question.waiting === waiting && ahead.question.epoch == comeback.snapshot.epoch) {
+            return obey(ahead.answer, ahead.question.epoch)
         }
+        return ask { core, _, network -> core.resume(listOf(checkNotNull(question(network)) { "no wait is going on" })).single() }
+    }
+
+    /** What the core is to be asked about the wait that is going on; null if none is. May be called by a thread that does not drive this call. */
+    internal fun question(network: NetworkSnapshot): ResumeInput? {
+        return ResumeInput(
+            policy = policy.compiled?.bytes ?: return null,
+            waiting = waiting ?: return null,
+            now = maxOf(latest, comeback.time.nanos()),
+            wallMs = comeback.time.wallMillis(),
+            state = network.state.toCore(),
+            since = network.since,
+            epoch = network.epoch,
+            path = network.path,
+        )
+    }
+
+    /** The core's [answer] to [question], for [woken] to obey, if by then that is still the question. */
+    internal fun answeredAhead(
+        question: ResumeInput,
+        answer: Answer,
+    ) {
+        ahead = Ahead(question, answer)
     }
 
     /**
@@ -198,20 +218,13 @@ public class CallSession(
     }
 
     /**
-     * For drivers that wait without a thread: calls [wake] when [sleep] is over before its time, by an edge or [Comeback.close]; at once if it is
-     * already. It may be called more than once, on any thread, until the subscription is closed.
+     * For drivers that wait without a thread: calls [wake] when [sleep] may be over before its time, by an edge or [Comeback.close]; at once if it is
+     * already. Then ask [woken]. It may be called more than once, on any thread, until the subscription is closed; it must be quick.
      */
     public fun wakeEarly(
         sleep: NextStep.Sleep,
         wake: () -> Unit,
-    ): Subscription {
-        // Subscribed before the epoch is compared, so that an edge in between is not lost.
-        val subscription = comeback.subscribe { if (isOver(sleep)) wake() }
-        if (isOver(sleep)) wake()
-        return subscription
-    }
-
-    private fun isOver(sleep: NextStep.Sleep) = comeback.isClosed || comeback.snapshot.epoch != sleep.seenEpoch
+    ): Subscription = comeback.waits.begin(Wait(this, sleep, wake))
 
     /** Attaches [report] and the failures of earlier attempts to the exception this call ends with. */
     public fun attachReportTo(thrown: Throwable) {
@@ -262,6 +275,7 @@ public class CallSession(
         counted = answer.counted
         call = null
         waiting = null
+        ahead = null
         val step =
             when (answer.kind) {
                 AnswerKind.DELIVER -> {
@@ -391,5 +405,10 @@ public class CallSession(
 
     private fun elapsed(): Long = nanosUntil(now(), began)
 }
+
+private class Ahead(
+    val question: ResumeInput,
+    val answer: Answer,
+)
 
 private fun NetworkState.toCore(): CoreNetworkState = CoreNetworkState.valueOf(name)

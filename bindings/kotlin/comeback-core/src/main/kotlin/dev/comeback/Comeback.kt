@@ -29,6 +29,7 @@ public class Comeback internal constructor(
     private val calls = AtomicLong()
     private val unavailableTold = AtomicBoolean()
     private val closing = Subscribers()
+    internal val waits = Waits(this)
 
     /** Whether [close] was called. Adapters then let requests pass. */
     @Volatile
@@ -74,6 +75,7 @@ public class Comeback internal constructor(
     override fun close() {
         isClosed = true
         closing.notifyEach()
+        waits.close()
     }
 
     internal fun nextCallId(): Long = calls.incrementAndGet()

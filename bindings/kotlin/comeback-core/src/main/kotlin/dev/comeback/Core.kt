@@ -33,7 +33,8 @@ internal interface Core {
 
     fun decide(input: DecideInput): Answer
 
-    fun resume(input: ResumeInput): Answer
+    /** One answer for each of [inputs], in their order; if one cannot be answered none is. */
+    fun resume(inputs: List<ResumeInput>): List<Answer>
 
     fun interrupt(input: InterruptInput): Answer
 

@@ -98,9 +98,9 @@ internal object NativeCore : Core {
         return dev.comeback.ffi.decide(input)
     }
 
-    override fun resume(input: ResumeInput): Answer {
+    override fun resume(inputs: List<ResumeInput>): List<Answer> {
         load()
-        return dev.comeback.ffi.resume(input)
+        return dev.comeback.ffi.resume(inputs)
     }
 
     override fun interrupt(input: InterruptInput): Answer {

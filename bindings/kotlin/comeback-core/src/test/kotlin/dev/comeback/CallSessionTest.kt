@@ -557,29 +557,6 @@ class CallSessionTest {
     }
 
     @Test
-    fun `a wait leaves no subscription behind`() {
-        var open = 0
-        val counting =
-            object : Connectivity {
-                override val snapshot = NetworkSnapshot.UNKNOWN
-
-                override fun subscribe(onChange: () -> Unit): Subscription {
-                    open++
-                    return Subscription { open-- }
-                }
-            }
-        val time = TestTime()
-        val session = CallSession(Comeback(counting, null, time, NativeCore), STEADY, null, RequestFacts("GET"))
-        val sleep = assertIs<NextStep.Sleep>(session.failed(RESET))
-        time.meanwhile = { assertEquals(1, open) }
-        session.await(sleep, Wakeup())
-        assertEquals(0, open)
-        time.meanwhile = { throw InterruptedException() }
-        assertFailsWith<InterruptedException> { session.await(sleep, Wakeup()) }
-        assertEquals(0, open)
-    }
-
-    @Test
     fun `the report and the failures before the last travel with the exception`() {
         val world = World()
         val session = world.session(RetryPolicy(STEADY) { maxAttempts = 2 })

@@ -45,7 +45,7 @@ internal class TestCore(
 
     override fun decide(input: DecideInput): Answer = noted("decide") { NativeCore.decide(input) }
 
-    override fun resume(input: ResumeInput): Answer = noted("resume") { NativeCore.resume(input) }
+    override fun resume(inputs: List<ResumeInput>): List<Answer> = noted("resume") { NativeCore.resume(inputs) }
 
     override fun interrupt(input: InterruptInput): Answer = noted("interrupt") { NativeCore.interrupt(input) }
 

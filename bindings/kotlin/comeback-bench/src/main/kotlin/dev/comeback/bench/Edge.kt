@@ -39,6 +39,7 @@ private const val WAIT_NANOS = 60_000_000_000L
 /** One waiting call. Its attempts fail until the network is back. */
 private class Waiter(
     private val failed: CountDownLatch,
+    private val allBegan: CountDownLatch,
 ) {
     private var attempts = 0
 
@@ -56,6 +57,9 @@ private class Waiter(
         if (attempts++ > 0) {
             wokenAt = now
             used = THREADS.currentThreadCpuTime
+            // As an attempt blocks on its socket. Else the table would show how long threads take to end.
+            allBegan.countDown()
+            allBegan.await()
             return true
         }
         failed.countDown()
@@ -128,7 +132,8 @@ private fun networkReturns(
 ): Return {
     collectGarbage()
     val failed = CountDownLatch(threads)
-    val waiters = List(threads) { Waiter(failed) }
+    val allBegan = CountDownLatch(threads)
+    val waiters = List(threads) { Waiter(failed, allBegan) }
     val callers = waiters.map { thread { call(it) } }
     failed.await()
     while (callers.any { it.state != Thread.State.TIMED_WAITING }) Thread.sleep(1)

@@ -1,0 +1,66 @@
+// All calls that sleep, so that an edge ends their sleep together.
+package dev.comeback
+
+import java.util.concurrent.ConcurrentHashMap
+import java.util.concurrent.atomic.AtomicReference
+
+/** [session]'s [sleep]: [wake] is to be called when it may be over before its time. */
+internal class Wait(
+    val session: CallSession,
+    val sleep: NextStep.Sleep,
+    val wake: () -> Unit,
+)
+
+/**
+ * Crossing to the core costs far more than its decision, and most when hundreds of threads wake up to do it. So whoever tells of an edge asks the
+ * core for all of them at once, and each thread wakes up to its answer. Beginning and ending a wait take constant time and no lock.
+ */
+internal class Waits(
+    private val comeback: Comeback,
+) {
+    private val all = ConcurrentHashMap.newKeySet<Wait>()
+    private val subscription = AtomicReference<Subscription>()
+
+    fun begin(wait: Wait): Subscription {
+        all += wait
+        if (subscription.get() == null) subscribe()
+        // Only now, so that an edge in between is not lost.
+        if (wait.isOver()) contained { wait.wake() }
+        return Subscription { all -= wait }
+    }
+
+    /** Once; from then on it lasts as long as the Comeback. */
+    private fun subscribe() {
+        val ours = comeback.subscribe(::wakeThoseThatAreOver)
+        if (!subscription.compareAndSet(null, ours)) ours.close()
+    }
+
+    fun close() {
+        subscription.get()?.close()
+    }
+
+    private fun wakeThoseThatAreOver() {
+        all.filter { it.isOver() }.chunked(AT_ONCE).forEach { some ->
+            if (!comeback.isClosed) contained { askAhead(some) }
+            for (wait in some) contained { wait.wake() }
+        }
+    }
+
+    /** A wait that gets no answer here asks for itself. */
+    private fun askAhead(some: List<Wait>) {
+        val network = comeback.snapshot
+        val asked = some.mapNotNull { wait -> wait.session.question(network)?.let { wait.session to it } }
+        val answers = comeback.core.resume(asked.map { (_, question) -> question })
+        for ((index, answer) in answers.withIndex()) {
+            val (session, question) = asked[index]
+            session.answeredAhead(question, answer)
+        }
+    }
+
+    private fun Wait.isOver() = comeback.isClosed || comeback.snapshot.epoch != sleep.seenEpoch
+
+    private companion object {
+        /** Few enough that the first do not wait for the last. */
+        const val AT_ONCE = 64
+    }
+}
