@@ -26,6 +26,9 @@ mod verdict;
 
 mod future;
 
+#[cfg(feature = "reqwest")]
+mod http;
+
 #[cfg(test)]
 mod replay;
 
@@ -34,5 +37,7 @@ pub use connectivity::Connectivity;
 pub use future::{
     By, Classify, EveryError, Nobody, Notify, Retry, RetryError, Retryable, Retrying, To, When,
 };
+#[cfg(feature = "reqwest")]
+pub use http::{Executor, ExecutorBuilder, ExecutorError, HttpError, HttpRequest, Reported};
 pub use listener::{RetryEvent, RetryListener};
 pub use verdict::Verdict;

@@ -122,6 +122,8 @@ pub use execute::{
     Clock, Connectivity, Retry, RetryError, RetryEvent, RetryListener, Retryable, SystemClock,
     TokioClock, Verdict,
 };
+#[cfg(feature = "reqwest")]
+pub use execute::{Executor, ExecutorBuilder, ExecutorError, HttpError, HttpRequest, Reported};
 pub use instant::Instant;
 pub use interrupt::{Interruption, interrupt};
 pub use outcome::{FailureKind, Outcome, OutcomeClass, What, classify};

@@ -109,6 +109,12 @@ pub fn may_repeat(policy: &RetryPolicy, request: &RequestFacts) -> bool {
     }
 }
 
+/// Whether the policy has a key made for a request of this method that has none.
+#[inline]
+pub(crate) fn makes_key(policy: &RetryPolicy, method: Method) -> bool {
+    policy.key.make && matches!(method, Method::Post | Method::Patch)
+}
+
 /// All that a driver must know before a first attempt, so that it needs no rule and no question then.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -138,12 +144,13 @@ pub struct DriverFacts {
 impl DriverFacts {
     /// The facts of a policy.
     pub fn of(policy: &RetryPolicy) -> DriverFacts {
-        let makes_key =
-            |method: &Method| policy.key.make && matches!(method, Method::Post | Method::Patch);
         let repeats = |method: &Method| may_repeat(policy, &RequestFacts::new(*method));
         DriverFacts {
             repeatable: Method::NAMED.into_iter().filter(repeats).collect(),
-            make_key: Method::NAMED.into_iter().filter(makes_key).collect(),
+            make_key: Method::NAMED
+                .into_iter()
+                .filter(|method| makes_key(policy, *method))
+                .collect(),
             key_header: policy.key.header.clone(),
             key_form: policy.key.form,
             should_retry_header: policy.should_retry_header.clone(),

@@ -49,6 +49,11 @@ pub(crate) trait Attempts {
         Proof::default()
     }
 
+    /// Whether that output means that someone ended the call: then nothing is asked.
+    fn cancelled(&self, _output: &Self::Output) -> Option<CancelKind> {
+        None
+    }
+
     /// Before a wait: gives back what the attempt left open. What is returned is the call's last output if no attempt follows.
     fn close(&mut self, output: Self::Output) -> Self::Output {
         output
@@ -63,7 +68,7 @@ pub(crate) trait Attempts {
 
 /// An attempt that begins.
 #[derive(Clone, Copy, Debug)]
-#[allow(dead_code)] // the HTTP half reads them all
+#[cfg_attr(not(feature = "reqwest"), allow(dead_code))] // HTTP reads them all
 pub(crate) struct AttemptStart {
     /// Attempts of this call before it.
     pub(crate) resends: u32,
@@ -226,8 +231,11 @@ where
                         Poll::Pending => {
                             let network = this.waiter.listen(context.waker());
                             let connectivity = this.waiter.connectivity();
+                            let proof = this.attempts.proof();
+                            if proof.head_came {
+                                return Poll::Pending; // neither a limit nor an edge ends it now
+                            }
                             if this.session.has_moved(&network) {
-                                let proof = this.attempts.proof();
                                 let (next, events) =
                                     this.session
                                         .interrupted(policy, network, connectivity, proof);
@@ -259,12 +267,17 @@ where
                     this.timer.as_mut().stop();
                     let connectivity = this.waiter.connectivity();
                     let (next, events) = match &mut ended {
-                        Ended::CameBack(output) => contained(|| {
-                            this.attempts.outcome(output, |outcome| {
-                                this.session.failed(policy, outcome, connectivity)
+                        Ended::CameBack(output) => match this.attempts.cancelled(output) {
+                            Some(kind) => this.session.cancelled(kind, connectivity),
+                            None => contained(|| {
+                                this.attempts.outcome(output, |outcome| {
+                                    this.session.failed(policy, outcome, connectivity)
+                                })
                             })
-                        })
-                        .unwrap_or_else(|()| this.session.stopped(Reason::Internal, connectivity)),
+                            .unwrap_or_else(|()| {
+                                this.session.stopped(Reason::Internal, connectivity)
+                            }),
+                        },
                         Ended::TimedOut => {
                             this.session
                                 .failed(policy, &proof.timed_out(), connectivity)

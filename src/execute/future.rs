@@ -407,7 +407,7 @@ impl<E> fmt::Display for RetryError<E> {
 }
 
 /// "stopped after 3 attempts within 2.104s: all attempts are used up"
-struct Stopped<'a>(Reason, &'a Report);
+pub(super) struct Stopped<'a>(pub(super) Reason, pub(super) &'a Report);
 
 impl fmt::Display for Stopped<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {

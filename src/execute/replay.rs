@@ -149,6 +149,7 @@ fn replay(scenario: &Value) -> Result<(), String> {
                 shared.scene().proof = Proof {
                     sent_nothing: step["sent_nothing"] == true,
                     body_untouched: step["body_untouched"] == true,
+                    ..Proof::default()
                 };
             }
             "resume" => {}

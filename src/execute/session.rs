@@ -40,6 +40,8 @@ pub(crate) struct Proof {
     pub(crate) sent_nothing: bool,
     /// Nothing of its body was handed out.
     pub(crate) body_untouched: bool,
+    /// Its response head is there: no hard limit applies any more, and it is not begun anew.
+    pub(crate) head_came: bool,
 }
 
 impl Proof {

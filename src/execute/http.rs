@@ -1,0 +1,26 @@
+//! HTTP over reqwest: attempts, their limits, what they came to. Retrying is `drive`'s and the core's.
+
+// A module knows those above it, not those below; `witness` and `failure` know each other's types.
+mod witness;
+
+mod failure;
+
+mod client;
+
+mod body;
+
+mod answer;
+
+mod error;
+
+mod span;
+
+mod call;
+
+mod request;
+
+mod executor;
+
+pub use error::{HttpError, Reported};
+pub use executor::{Executor, ExecutorBuilder, ExecutorError};
+pub use request::HttpRequest;

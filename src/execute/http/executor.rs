@@ -1,0 +1,281 @@
+//! The executor: one per app, cheap to clone.
+
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
+
+use reqwest::{ClientBuilder, IntoUrl, Method, Request, Response};
+use rustls::ClientConfig;
+use rustls::pki_types::CertificateDer;
+
+use super::super::connectivity::Connectivity;
+use super::super::listener::RetryListener;
+use super::client::{Clients, Settings, default_tls};
+use super::error::HttpError;
+use super::request::HttpRequest;
+use crate::outcome::OutcomeClass;
+use crate::policy::RetryPolicy;
+
+type Classify =
+    dyn Fn(&Request, Result<&Response, &reqwest::Error>) -> Option<OutcomeClass> + Send + Sync;
+type PolicyFor = dyn Fn(&Request) -> Option<RetryPolicy> + Send + Sync;
+
+/// Sends HTTP requests over reqwest, again where the policy allows it, and at once when the network is back.
+///
+/// ```no_run
+/// use comeback::{Connectivity, Executor, Reported, RetryPolicy};
+///
+/// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+/// let hub = Connectivity::new();
+/// let executor = Executor::builder()
+///     .policy(RetryPolicy::read())
+///     .connectivity(hub.clone())
+///     .build()?;
+/// let response = executor.get("https://example.org/orders").send().await?;
+/// println!("{} after {:?}", response.status(), response.retry_report());
+/// hub.restored(); // from whoever knows: pending waits end
+/// # Ok(())
+/// # }
+/// ```
+///
+/// Dropping the future that [`send`](HttpRequest::send) made ends the call: its attempt is cancelled, the server sees the connection or
+/// the stream end.
+#[derive(Clone)]
+pub struct Executor(pub(super) Arc<Shared>);
+
+pub(super) struct Shared {
+    pub(super) clients: Clients,
+    pub(super) connectivity: Connectivity,
+    pub(super) policy: Arc<RetryPolicy>,
+    pub(super) policy_for: Option<Box<PolicyFor>>,
+    pub(super) classify: Option<Box<Classify>>,
+    pub(super) listener: Option<Arc<dyn RetryListener>>,
+}
+
+impl Executor {
+    /// A builder with the default policy and a network that nobody tells of.
+    pub fn builder() -> ExecutorBuilder {
+        ExecutorBuilder {
+            policy: RetryPolicy::default(),
+            policy_for: None,
+            classify: None,
+            listener: None,
+            connectivity: None,
+            settings: None,
+            authorities: Vec::new(),
+            tls: None,
+        }
+    }
+
+    /// What is known of the network.
+    pub fn connectivity(&self) -> &Connectivity {
+        &self.0.connectivity
+    }
+
+    /// A GET.
+    pub fn get(&self, url: impl IntoUrl) -> HttpRequest {
+        self.request(Method::GET, url)
+    }
+
+    /// A HEAD.
+    pub fn head(&self, url: impl IntoUrl) -> HttpRequest {
+        self.request(Method::HEAD, url)
+    }
+
+    /// A POST. Without an idempotency key it goes again only if it provably was not sent.
+    pub fn post(&self, url: impl IntoUrl) -> HttpRequest {
+        self.request(Method::POST, url)
+    }
+
+    /// A PUT.
+    pub fn put(&self, url: impl IntoUrl) -> HttpRequest {
+        self.request(Method::PUT, url)
+    }
+
+    /// A PATCH. Without an idempotency key it goes again only if it provably was not sent.
+    pub fn patch(&self, url: impl IntoUrl) -> HttpRequest {
+        self.request(Method::PATCH, url)
+    }
+
+    /// A DELETE.
+    pub fn delete(&self, url: impl IntoUrl) -> HttpRequest {
+        self.request(Method::DELETE, url)
+    }
+
+    /// A request of any method.
+    pub fn request(&self, method: Method, url: impl IntoUrl) -> HttpRequest {
+        let request = url.into_url().map(|url| Request::new(method, url));
+        HttpRequest::new(self.clone(), request)
+    }
+
+    /// A request made elsewhere, to be given a policy, a key or a body factory.
+    pub fn prepare(&self, request: Request) -> HttpRequest {
+        HttpRequest::new(self.clone(), Ok(request))
+    }
+
+    /// Sends a request made elsewhere: `prepare(request).send()`.
+    ///
+    /// # Errors
+    /// As [`HttpRequest::send`].
+    pub async fn execute(&self, request: Request) -> Result<Response, HttpError> {
+        self.prepare(request).send().await
+    }
+}
+
+impl fmt::Debug for Executor {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Executor")
+            .field("policy", &self.0.policy)
+            .field("connectivity", &self.0.connectivity)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Sets up an [`Executor`].
+#[must_use = "nothing is built before `build`"]
+pub struct ExecutorBuilder {
+    policy: RetryPolicy,
+    policy_for: Option<Box<PolicyFor>>,
+    classify: Option<Box<Classify>>,
+    listener: Option<Arc<dyn RetryListener>>,
+    connectivity: Option<Connectivity>,
+    settings: Option<Box<Settings>>,
+    authorities: Vec<CertificateDer<'static>>,
+    tls: Option<ClientConfig>,
+}
+
+impl ExecutorBuilder {
+    /// The policy of requests that have none of their own.
+    pub fn policy(mut self, policy: RetryPolicy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// Chooses a policy by the request; `None` means the executor's. A request's own policy is stronger.
+    pub fn policy_for(
+        mut self,
+        choose: impl Fn(&Request) -> Option<RetryPolicy> + Send + Sync + 'static,
+    ) -> Self {
+        self.policy_for = Some(Box::new(choose));
+        self
+    }
+
+    /// The app's opinion of an outcome; `None` means ours. It never lifts the rules on repeating. Of the request it sees all but a body
+    /// that is a stream; a response's body it cannot read. If it panics the call stops, `internal`, with the outcome there is.
+    pub fn classify(
+        mut self,
+        classify: impl Fn(&Request, Result<&Response, &reqwest::Error>) -> Option<OutcomeClass>
+        + Send
+        + Sync
+        + 'static,
+    ) -> Self {
+        self.classify = Some(Box::new(classify));
+        self
+    }
+
+    /// Hears the events of all calls.
+    pub fn listener(mut self, listener: impl RetryListener + 'static) -> Self {
+        self.listener = Some(Arc::new(listener));
+        self
+    }
+
+    /// Where edges come from, and the clock all calls go by.
+    pub fn connectivity(mut self, connectivity: Connectivity) -> Self {
+        self.connectivity = Some(connectivity);
+        self
+    }
+
+    /// The app's own settings of the HTTP client: proxies, time-outs, redirects, default headers, cookies.
+    ///
+    /// Called once now and again whenever the network's path has grown, because a client's pool cannot be emptied: hand shared things in
+    /// (a cookie store by `cookie_provider`) instead of having each client make its own. What the rules must see belongs on the request:
+    /// they know nothing of default headers. `timeout` ends each attempt; a time-out for the call is the request's own
+    /// ([`HttpRequest::timeout`]). Settings of TLS have no effect here: see [`tls`](Self::tls). `retry` has none: reqwest's own retries
+    /// are off.
+    pub fn client(
+        mut self,
+        settings: impl Fn(ClientBuilder) -> ClientBuilder + Send + Sync + 'static,
+    ) -> Self {
+        self.settings = Some(Box::new(settings));
+        self
+    }
+
+    /// Trusts this authority (a DER certificate) beside Mozilla's roots.
+    pub fn trust(mut self, authority: impl Into<Vec<u8>>) -> Self {
+        self.authorities
+            .push(CertificateDer::from(authority.into()));
+        self
+    }
+
+    /// TLS as the app has it, instead of ours (rustls with ring, Mozilla's roots bundled, HTTP/2 offered): client certificates, the
+    /// platform's verifier, other protocols.
+    pub fn tls(mut self, config: ClientConfig) -> Self {
+        self.tls = Some(config);
+        self
+    }
+
+    /// The executor, with its first client built: what is wrong with the settings is said here.
+    ///
+    /// # Errors
+    /// If reqwest refuses the settings, or an authority is no certificate.
+    pub fn build(self) -> Result<Executor, ExecutorError> {
+        let tls = match self.tls {
+            Some(tls) => tls,
+            None => default_tls(&self.authorities).map_err(ExecutorError::tls)?,
+        };
+        let connectivity = self.connectivity.unwrap_or_else(Connectivity::unknown);
+        let path = connectivity.snapshot().path;
+        Ok(Executor(Arc::new(Shared {
+            clients: Clients::new(tls, self.settings, path).map_err(ExecutorError::client)?,
+            connectivity,
+            policy: Arc::new(self.policy),
+            policy_for: self.policy_for,
+            classify: self.classify,
+            listener: self.listener,
+        })))
+    }
+}
+
+impl fmt::Debug for ExecutorBuilder {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("ExecutorBuilder")
+            .field("policy", &self.policy)
+            .field("connectivity", &self.connectivity)
+            .finish_non_exhaustive()
+    }
+}
+
+/// An executor could not be built.
+#[derive(Debug)]
+pub struct ExecutorError {
+    what: &'static str,
+    source: Box<dyn Error + Send + Sync>,
+}
+
+impl ExecutorError {
+    fn tls(source: rustls::Error) -> ExecutorError {
+        ExecutorError {
+            what: "TLS cannot be set up; `trust` takes DER certificates of authorities",
+            source: source.into(),
+        }
+    }
+
+    fn client(source: reqwest::Error) -> ExecutorError {
+        ExecutorError {
+            what: "the HTTP client cannot be built; see the settings given to `client`",
+            source: source.into(),
+        }
+    }
+}
+
+impl fmt::Display for ExecutorError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}: {}", self.what, self.source)
+    }
+}
+
+impl Error for ExecutorError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(&*self.source)
+    }
+}

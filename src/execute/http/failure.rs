@@ -1,0 +1,207 @@
+//! What kind of failure an error of reqwest is.
+//!
+//! By type, along the whole chain of sources; no text is read. `reqwest::Error` hides its own types (time-outs, look-ups) behind
+//! questions, which count as types here. What its errors do not tell by type, and what is done instead:
+//!
+//! | not told | instead |
+//! | --- | --- |
+//! | that a redirect had been followed before the failure | [`Witness::has_answered`]: then nothing is "never sent" |
+//! | that the request's own body failed, over HTTP/2 | [`Witness::has_body_failed`] |
+//! | a reset while connecting: in the TLS handshake or in a proxy's tunnel | `tls_broken_off`; never sent in both cases |
+//! | that a new HTTP/2 connection was closed before its first stream | in doubt, as any closed connection |
+//! | whether a time-out came while writing or while reading | `read_timeout`; in doubt in both cases |
+//! | a connect that fails inside a layer of the app's own | `before_headers`: no connection, nothing sent |
+//!
+//! Each row has a test in `tests/http/classification.rs` or below.
+
+use std::error::Error;
+use std::fmt;
+use std::io;
+
+use rustls::{AlertDescription, CertificateError};
+
+use super::witness::Witness;
+use crate::outcome::FailureKind;
+
+/// A connect took longer than the attempt allows.
+#[derive(Debug)]
+pub(super) struct ConnectTimedOut;
+
+impl fmt::Display for ConnectTimedOut {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("the connection was not established in time")
+    }
+}
+
+impl Error for ConnectTimedOut {}
+
+/// The kind of an error that came instead of a response head.
+pub(super) fn kind_of(error: &reqwest::Error, witness: &Witness) -> FailureKind {
+    if witness.has_body_failed() {
+        return FailureKind::RequestBody;
+    }
+    kind_by_type(error)
+}
+
+/// The kind of an error that came while a response's body was read.
+pub(super) fn kind_of_reading(error: &reqwest::Error) -> FailureKind {
+    if let Some(kind) = certificate_fault(error) {
+        return kind;
+    }
+    if error.is_timeout() {
+        return FailureKind::ReadTimeout;
+    }
+    exchange_kind(error).unwrap_or(FailureKind::OtherIo)
+}
+
+fn kind_by_type(error: &reqwest::Error) -> FailureKind {
+    if let Some(kind) = certificate_fault(error) {
+        return kind;
+    }
+    if error.is_builder() || error.is_redirect() || error.is_upgrade() {
+        return FailureKind::Protocol; // what the client refuses to do
+    }
+    if error.is_connect() {
+        return connect_kind(error);
+    }
+    // Before time-outs and I/O errors: those may be the body's own.
+    if chain(error).skip(1).any(|cause| {
+        cause
+            .downcast_ref::<reqwest::Error>()
+            .is_some_and(reqwest::Error::is_body)
+    }) {
+        return FailureKind::RequestBody;
+    }
+    if error.is_timeout() {
+        return FailureKind::ReadTimeout;
+    }
+    exchange_kind(error).unwrap_or(FailureKind::OtherIo)
+}
+
+/// No connection: nothing was sent, whatever the reason.
+fn connect_kind(error: &reqwest::Error) -> FailureKind {
+    if error.is_dns() {
+        return FailureKind::Dns;
+    }
+    if error.is_timeout() {
+        return FailureKind::ConnectTimeout;
+    }
+    for cause in chain(error) {
+        if cause.is::<ConnectTimedOut>() {
+            return FailureKind::ConnectTimeout;
+        }
+        if let Some(tls) = cause.downcast_ref::<rustls::Error>() {
+            return match tls {
+                rustls::Error::PeerIncompatible(_)
+                | rustls::Error::NoApplicationProtocol
+                | rustls::Error::AlertReceived(
+                    AlertDescription::ProtocolVersion
+                    | AlertDescription::InsufficientSecurity
+                    | AlertDescription::NoApplicationProtocol,
+                ) => FailureKind::Protocol, // it will not get better
+                _ => FailureKind::TlsBrokenOff,
+            };
+        }
+        if let Some(io) = cause.downcast_ref::<io::Error>() {
+            use io::ErrorKind::*;
+            match io.kind() {
+                ConnectionRefused => return FailureKind::ConnectRefused,
+                HostUnreachable | NetworkUnreachable | NetworkDown | AddrNotAvailable => {
+                    return FailureKind::ConnectUnreachable;
+                }
+                TimedOut => return FailureKind::ConnectTimeout,
+                ConnectionReset | ConnectionAborted | BrokenPipe | UnexpectedEof => {
+                    return FailureKind::TlsBrokenOff;
+                }
+                _ => {}
+            }
+        }
+    }
+    FailureKind::BeforeHeaders
+}
+
+/// What an established connection came to.
+fn exchange_kind(error: &reqwest::Error) -> Option<FailureKind> {
+    chain(error).find_map(|cause| {
+        if let Some(hyper) = cause.downcast_ref::<hyper::Error>() {
+            if hyper.is_canceled() {
+                // The connection closed while the request still waited for it: hyper says so only with the request in hand.
+                return Some(FailureKind::BeforeHeaders);
+            }
+            if hyper.is_parse() || hyper.is_parse_status() {
+                return Some(FailureKind::Protocol);
+            }
+            if hyper.is_incomplete_message() {
+                return Some(FailureKind::UnexpectedEnd);
+            }
+        }
+        if let Some(http2) = cause.downcast_ref::<h2::Error>() {
+            return stream_kind(http2);
+        }
+        let io = cause.downcast_ref::<io::Error>()?;
+        use io::ErrorKind::*;
+        match io.kind() {
+            ConnectionReset | ConnectionAborted | BrokenPipe => Some(FailureKind::Reset),
+            UnexpectedEof => Some(FailureKind::UnexpectedEnd),
+            TimedOut => Some(FailureKind::ReadTimeout),
+            _ => None,
+        }
+    })
+}
+
+fn stream_kind(error: &h2::Error) -> Option<FailureKind> {
+    if error.is_io() {
+        return None; // its source says which
+    }
+    let refused = error.is_reset() && error.reason() == Some(h2::Reason::REFUSED_STREAM);
+    // A stream hears of a GOAWAY only if it is beyond the last one the server took.
+    let beyond = error.is_go_away();
+    Some(match (error.is_remote(), refused || beyond) {
+        (true, true) => FailureKind::RefusedStream,
+        (true, false) => FailureKind::StreamReset,
+        (false, _) => FailureKind::Protocol,
+    })
+}
+
+/// A certificate not accepted, ours or theirs, anywhere in the chain.
+fn certificate_fault(error: &reqwest::Error) -> Option<FailureKind> {
+    chain(error).find_map(|cause| match cause.downcast_ref::<rustls::Error>()? {
+        rustls::Error::InvalidCertificate(
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+        ) => Some(FailureKind::Pinning),
+        rustls::Error::InvalidCertificate(_)
+        | rustls::Error::InvalidCertRevocationList(_)
+        | rustls::Error::NoCertificatesPresented
+        | rustls::Error::AlertReceived(
+            AlertDescription::NoCertificate
+            | AlertDescription::BadCertificate
+            | AlertDescription::UnsupportedCertificate
+            | AlertDescription::CertificateRevoked
+            | AlertDescription::CertificateExpired
+            | AlertDescription::CertificateUnknown
+            | AlertDescription::UnknownCA
+            | AlertDescription::CertificateRequired
+            | AlertDescription::CertificateUnobtainable
+            | AlertDescription::BadCertificateStatusResponse,
+        ) => Some(FailureKind::Certificate),
+        _ => None,
+    })
+}
+
+/// The error and everything behind it. An `io::Error` shows what it wraps only when asked.
+fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    std::iter::successors(Some(error), |error| behind(*error)).take(LONGEST_CHAIN)
+}
+
+fn behind<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
+    let wrapped = error
+        .downcast_ref::<io::Error>()
+        .and_then(io::Error::get_ref);
+    match wrapped {
+        Some(wrapped) => Some(wrapped),
+        None => error.source(),
+    }
+}
+
+/// A chain that goes on longer goes in a circle.
+const LONGEST_CHAIN: usize = 64;

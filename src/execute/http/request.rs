@@ -1,0 +1,270 @@
+//! A request on its way to be sent: reqwest's builder, with what a retry needs to know.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::header::{
+    CACHE_CONTROL, HeaderMap, HeaderName, HeaderValue, IF_MATCH, IF_NONE_MATCH, IF_UNMODIFIED_SINCE,
+};
+use reqwest::{Body, Request, Response};
+use serde::Serialize;
+use uuid::Uuid;
+
+use super::super::drive::{CallSetting, Drive};
+use super::super::listener::contained;
+use super::body::{Factory, Template};
+use super::call::{Asked, HttpCall, settle};
+use super::error::{Cause, HttpError};
+use super::executor::{Executor, Shared};
+use super::failure::kind_of;
+use super::witness::Witness;
+use crate::event::{Reason, Report};
+use crate::outcome::FailureKind;
+use crate::policy::{KeyForm, RetryPolicy};
+use crate::request::{Method, RequestFacts, makes_key};
+
+/// A request that can be sent, and sent again. Made by [`Executor::get`] and its siblings.
+#[must_use = "nothing is sent before `send`"]
+pub struct HttpRequest {
+    executor: Executor,
+    request: Result<Request, reqwest::Error>,
+    policy: Policy,
+    make_key: bool,
+    label: Option<String>,
+    factory: Option<Arc<Factory>>,
+    read_up_to: Option<u64>,
+    seed: Option<u64>,
+}
+
+enum Policy {
+    /// The executor's choice.
+    Default,
+    Own(Arc<RetryPolicy>),
+    Off,
+}
+
+impl HttpRequest {
+    pub(super) fn new(executor: Executor, request: Result<Request, reqwest::Error>) -> HttpRequest {
+        HttpRequest {
+            executor,
+            request,
+            policy: Policy::Default,
+            make_key: false,
+            label: None,
+            factory: None,
+            read_up_to: None,
+            seed: None,
+        }
+    }
+
+    /// Adds a header.
+    pub fn header<N, V>(self, name: N, value: V) -> Self
+    where
+        HeaderName: TryFrom<N>,
+        <HeaderName as TryFrom<N>>::Error: Into<http::Error>,
+        HeaderValue: TryFrom<V>,
+        <HeaderValue as TryFrom<V>>::Error: Into<http::Error>,
+    {
+        self.with(|builder| builder.header(name, value))
+    }
+
+    /// Adds these headers; those of the same names are replaced.
+    pub fn headers(self, headers: HeaderMap) -> Self {
+        self.with(|builder| builder.headers(headers))
+    }
+
+    /// `Authorization: Bearer`.
+    pub fn bearer_auth(self, token: impl fmt::Display) -> Self {
+        self.with(|builder| builder.bearer_auth(token))
+    }
+
+    /// The body. Bytes and text go again as they are; a stream is sent once, unless nothing of it was asked for: see
+    /// [`body_from`](Self::body_from).
+    pub fn body(self, body: impl Into<Body>) -> Self {
+        self.with(|builder| builder.body(body))
+    }
+
+    /// The body as JSON.
+    pub fn json(self, value: &(impl Serialize + ?Sized)) -> Self {
+        self.with(|builder| builder.json(value))
+    }
+
+    /// Makes the body of each attempt: for streams that can be opened again. It must yield the same bytes each time.
+    pub fn body_from(mut self, make: impl Fn() -> Body + Send + Sync + 'static) -> Self {
+        self.factory = Some(Arc::new(make));
+        self
+    }
+
+    /// The longest the call may take, waits included, until its body was read: the call ends then, `cancelled` by the client's own
+    /// call timeout. reqwest's `timeout`, for the call instead of the attempt.
+    pub fn timeout(self, timeout: Duration) -> Self {
+        self.with(|builder| builder.timeout(timeout))
+    }
+
+    /// Anything else reqwest's builder can do.
+    pub fn with(
+        mut self,
+        change: impl FnOnce(reqwest::RequestBuilder) -> reqwest::RequestBuilder,
+    ) -> Self {
+        self.request = self.request.and_then(|request| {
+            let client = self.executor.0.clients.current();
+            change(reqwest::RequestBuilder::from_parts(client, request)).build()
+        });
+        self
+    }
+
+    /// This request's policy, instead of the executor's.
+    pub fn policy(mut self, policy: impl Into<Arc<RetryPolicy>>) -> Self {
+        self.policy = Policy::Own(policy.into());
+        self
+    }
+
+    /// No policy: the request goes once, as without us.
+    pub fn without_retries(mut self) -> Self {
+        self.policy = Policy::Off;
+        self
+    }
+
+    /// Makes an idempotency key if the request has none: the same on every attempt and redirect. The server must support it.
+    pub fn idempotency_key(mut self) -> Self {
+        self.make_key = true;
+        self
+    }
+
+    /// The app's name for the call, in its events.
+    pub fn label(mut self, label: impl Into<String>) -> Self {
+        self.label = Some(label.into());
+        self
+    }
+
+    /// Counts reading the body as part of the attempt, up to this many bytes: a response that breaks off before is tried again, if the
+    /// request may be repeated. What is longer is handed on, its rest still to be read. Bodies of answers that are tried again anyway are
+    /// not read.
+    pub fn read_up_to(mut self, bytes: u64) -> Self {
+        self.read_up_to = Some(bytes);
+        self
+    }
+
+    /// The seed of the call's draws, for replays; else it comes from the operating system.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = Some(seed);
+        self
+    }
+
+    /// Sends it, and again as the policy allows.
+    ///
+    /// The answer is the last attempt's response, whatever its status, with the [report](super::Reported::retry_report) attached if it was
+    /// not the first. Dropping the future ends the call.
+    ///
+    /// # Errors
+    /// If the last attempt had no response, or its response was closed before a wait in which the call then ended.
+    pub async fn send(self) -> Result<Response, HttpError> {
+        let Executor(shared) = self.executor;
+        let mut request = self.request.map_err(invalid)?;
+        let policy = match self.policy {
+            Policy::Own(policy) => policy,
+            Policy::Default => {
+                let chosen = shared.policy_for.as_ref().and_then(|choose| {
+                    // A choice that panics is none.
+                    contained(|| choose(&request)).ok().flatten()
+                });
+                chosen.map_or_else(|| shared.policy.clone(), Arc::new)
+            }
+            Policy::Off => {
+                let template = Template::new(request, self.factory);
+                return once(&shared, &template).await;
+            }
+        };
+        let method = Method::parse(request.method().as_str());
+        if self.make_key || makes_key(&policy, method) {
+            give_key(&mut request, &policy);
+        }
+        let timeout = request.timeout().copied();
+        let template = Template::new(request, self.factory);
+        let facts = facts(&template, &policy, method);
+        let began = shared.connectivity.now();
+        let asked = Arc::new(Asked {
+            template,
+            facts,
+            policy: policy.clone(),
+            label: self.label,
+            read_up_to: self.read_up_to,
+            client_end: timeout.map(|timeout| began.saturating_add(timeout)),
+        });
+        let setting = CallSetting {
+            facts,
+            connectivity: shared.connectivity.clone(),
+            client_end: asked.client_end,
+            seed: self.seed,
+        };
+        let call = HttpCall::new(shared, asked);
+        settle(Drive::new(call, policy, setting).await)
+    }
+}
+
+impl fmt::Debug for HttpRequest {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("HttpRequest")
+            .field("method", &self.request.as_ref().ok().map(Request::method))
+            .field("label", &self.label)
+            .finish_non_exhaustive()
+    }
+}
+
+/// As without us; but the client is one for the network there is.
+async fn once(shared: &Shared, template: &Template) -> Result<Response, HttpError> {
+    let lease = shared.clients.on_path(shared.connectivity.snapshot().path);
+    let witness = Arc::new(Witness::new(template.request(), None));
+    let failed = |kind, error| {
+        let cause = Cause::Failed { kind, error };
+        HttpError::new(cause, None, Report::default())
+    };
+    let Some(request) = template.attempt(&witness) else {
+        return Err(failed(FailureKind::RequestBody, None));
+    };
+    let head = witness.clone().watch(lease.client.execute(request)).await;
+    head.map_err(|error| failed(kind_of(&error, &witness), Some(error)))
+}
+
+fn invalid(error: reqwest::Error) -> HttpError {
+    HttpError::new(
+        Cause::Invalid(error),
+        Some(Reason::Permanent),
+        Report::default(),
+    )
+}
+
+fn facts(template: &Template, policy: &RetryPolicy, method: Method) -> RequestFacts {
+    let headers = template.request().headers();
+    RequestFacts {
+        has_key: headers.contains_key(&policy.key().header),
+        conditional: [IF_MATCH, IF_NONE_MATCH, IF_UNMODIFIED_SINCE]
+            .iter()
+            .any(|name| headers.contains_key(name)),
+        has_body: template.has_body(),
+        body_replayable: template.is_replayable(),
+        only_if_cached: headers.get_all(CACHE_CONTROL).iter().any(|line| {
+            line.to_str().is_ok_and(|line| {
+                line.split(',')
+                    .any(|directive| directive.trim().eq_ignore_ascii_case("only-if-cached"))
+            })
+        }),
+        ..RequestFacts::new(method)
+    }
+}
+
+/// Never overwrites one.
+fn give_key(request: &mut Request, policy: &RetryPolicy) {
+    let Ok(name) = HeaderName::try_from(policy.key().header.as_str()) else {
+        return; // a policy's header name is a valid token
+    };
+    let key = Uuid::new_v4();
+    let value = match policy.key().form {
+        KeyForm::Bare => key.to_string(),
+        KeyForm::Quoted => format!("\"{key}\""),
+    };
+    if let Ok(value) = HeaderValue::try_from(value) {
+        request.headers_mut().entry(name).or_insert(value);
+    }
+}

@@ -1,0 +1,213 @@
+//! What is heard of one attempt from inside the client, because its error does not tell: whether a connection was there, whether a server
+//! had already answered, whether the request's body failed by itself.
+//!
+//! A client is shared by many attempts, so what it hears must find its attempt: the attempt runs in the scope of a task-local, and the
+//! client's layers are polled within it.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use reqwest::{ClientBuilder, StatusCode};
+use tokio::time::Instant;
+use tower_layer::Layer;
+use tower_service::Service;
+
+use super::failure::ConnectTimedOut;
+
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+tokio::task_local! {
+    static ATTEMPT: Arc<Witness>;
+}
+
+/// One attempt, as its client sees it.
+#[derive(Debug)]
+pub(super) struct Witness {
+    /// The longest a connect may take, the TLS handshake included.
+    connect_limit: Option<Duration>,
+    method: http::Method,
+    target: Option<http::Uri>,
+    answered: AtomicBool,
+    head_came: AtomicBool,
+    body_failed: AtomicBool,
+    movement: Mutex<Movement>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Movement {
+    last: Instant,
+    /// A connect has a limit of its own.
+    connecting: bool,
+}
+
+impl Witness {
+    pub(super) fn new(request: &reqwest::Request, connect_limit: Option<Duration>) -> Witness {
+        Witness {
+            connect_limit,
+            method: request.method().clone(),
+            target: request.url().as_str().parse().ok(),
+            answered: AtomicBool::new(false),
+            head_came: AtomicBool::new(false),
+            body_failed: AtomicBool::new(false),
+            movement: Mutex::new(Movement {
+                last: Instant::now(),
+                connecting: false,
+            }),
+        }
+    }
+
+    /// Runs an attempt whose client's layers find this witness.
+    pub(super) fn watch<F: Future>(self: Arc<Self>, attempt: F) -> impl Future<Output = F::Output> {
+        ATTEMPT.scope(self, attempt)
+    }
+
+    /// Whether a server answered in this attempt. An error after that (the next hop of a redirect was refused) says nothing about the
+    /// request itself: it may have taken effect.
+    pub(super) fn has_answered(&self) -> bool {
+        self.answered.load(Ordering::Acquire)
+    }
+
+    /// Whether the request's body failed by itself.
+    pub(super) fn has_body_failed(&self) -> bool {
+        self.body_failed.load(Ordering::Acquire)
+    }
+
+    pub(super) fn body_failed(&self) {
+        self.body_failed.store(true, Ordering::Release);
+    }
+
+    /// The final response's head is there.
+    pub(super) fn head_came(&self) {
+        self.head_came.store(true, Ordering::Release);
+    }
+
+    pub(super) fn has_head_come(&self) -> bool {
+        self.head_came.load(Ordering::Acquire)
+    }
+
+    /// Something of the attempt moved: a connection is there, a piece of the body went out, a hop was answered.
+    pub(super) fn moved(&self) {
+        self.movement().last = Instant::now();
+    }
+
+    /// Since when nothing has moved.
+    pub(super) fn still_since(&self) -> Instant {
+        let movement = *self.movement();
+        if movement.connecting {
+            Instant::now()
+        } else {
+            movement.last
+        }
+    }
+
+    fn connecting(&self, connecting: bool) {
+        *self.movement() = Movement {
+            last: Instant::now(),
+            connecting,
+        };
+    }
+
+    fn movement(&self) -> MutexGuard<'_, Movement> {
+        self.movement.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// One hop came back. Of a body that cannot be cloned reqwest shows no first hop; but a redirect of such a request goes on with
+    /// another method.
+    fn hop(&self, method: &http::Method, target: &http::Uri, status: Option<StatusCode>) {
+        let is_first =
+            *method == self.method && self.target.as_ref().is_none_or(|own| own == target);
+        if status.is_some() || !is_first {
+            self.answered.store(true, Ordering::Release);
+            self.moved();
+        }
+    }
+}
+
+/// Lets what the client hears reach the attempts, and turns its own retries off: the outermost layer acts, and that is us.
+pub(super) fn listen(builder: ClientBuilder, connected: &Arc<Connected>) -> ClientBuilder {
+    let hops = reqwest::retry::never().classify_fn(|hop| {
+        let _ = ATTEMPT.try_with(|attempt| attempt.hop(hop.method(), hop.uri(), hop.status()));
+        hop.success()
+    });
+    builder
+        .retry(hops)
+        .connector_layer(ConnectLayer(connected.clone()))
+}
+
+/// Whether a client ever had a connection. While it has not, nothing it was given was sent.
+#[derive(Debug, Default)]
+pub(super) struct Connected(AtomicBool);
+
+impl Connected {
+    pub(super) fn ever(&self) -> bool {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+#[derive(Clone)]
+struct ConnectLayer(Arc<Connected>);
+
+impl<S> Layer<S> for ConnectLayer {
+    type Service = Connect<S>;
+
+    fn layer(&self, inner: S) -> Connect<S> {
+        Connect {
+            inner,
+            connected: self.0.clone(),
+        }
+    }
+}
+
+/// A connector, TLS included, that is heard and may take no longer than its attempt allows.
+#[derive(Clone)]
+struct Connect<S> {
+    inner: S,
+    connected: Arc<Connected>,
+}
+
+impl<S, D> Service<D> for Connect<S>
+where
+    S: Service<D, Error = BoxError>,
+    S::Future: Send + 'static,
+    S::Response: 'static,
+{
+    type Response = S::Response;
+    type Error = BoxError;
+    type Future = Pin<Box<dyn Future<Output = Result<S::Response, BoxError>> + Send>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, destination: D) -> Self::Future {
+        let connect = self.inner.call(destination);
+        let connected = self.connected.clone();
+        // A connect that another request overtook goes on in a task of its own, without its attempt.
+        let attempt = ATTEMPT.try_with(Arc::clone).ok();
+        Box::pin(async move {
+            if let Some(attempt) = &attempt {
+                attempt.connecting(true);
+            }
+            let limit = attempt.as_ref().and_then(|attempt| attempt.connect_limit);
+            let connection = match limit {
+                None => connect.await,
+                Some(limit) => match tokio::time::timeout(limit, connect).await {
+                    Ok(connection) => connection,
+                    Err(_) => Err(Box::new(ConnectTimedOut) as BoxError),
+                },
+            };
+            if let Some(attempt) = &attempt {
+                attempt.connecting(false);
+            }
+            if connection.is_ok() {
+                // Before the request can go out.
+                connected.0.store(true, Ordering::SeqCst);
+            }
+            connection
+        })
+    }
+}

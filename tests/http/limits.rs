@@ -1,0 +1,159 @@
+//! What an attempt may take. Time jumps, but for the tests that say otherwise.
+
+use std::time::Duration;
+
+use comeback::{
+    CancelKind, Connectivity, Executor, FailureKind, PolicyBuilder, Reason, Reported, TokioClock,
+};
+use tokio::time::Instant;
+
+use crate::ground::{self, every, failed, outcome, reason, soon};
+use crate::server::{Act, Server};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// An executor for whom time jumps.
+fn executor(policy: PolicyBuilder) -> Executor {
+    let hub = Connectivity::with_clock(TokioClock::new());
+    ground::with(policy, |builder| builder.connectivity(hub))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_first_attempt_takes_as_long_as_it_takes() {
+    let server = Server::start([Act::Slow(600 * SECOND)]).await;
+    let executor = executor(soon().max_elapsed(3 * SECOND));
+    let response = executor.get(server.url("/")).send().await.unwrap();
+    assert_eq!(response.status(), 200);
+    assert_eq!(response.retry_report(), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_body_of_a_first_attempt_may_stand_still() {
+    let server = Server::start([Act::Trickle(vec!["a", "b"], 600 * SECOND)]).await;
+    let executor = executor(soon().max_elapsed(3 * SECOND));
+    let response = executor.get(server.url("/")).send().await.unwrap();
+    assert_eq!(response.text().await.unwrap(), "ab");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_later_attempt_may_stand_still_for_the_time_that_is_left() {
+    let server = Server::start([Act::status(503), Act::Stall]).await;
+    let executor = executor(every(SECOND).max_attempts(2).max_elapsed(10 * SECOND));
+    let began = Instant::now();
+    let error = executor.get(server.url("/")).send().await.unwrap_err();
+    assert_eq!(error.kind(), Some(FailureKind::ReadTimeout));
+    assert_eq!(began.elapsed().as_secs(), 10, "{:?}", began.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_later_attempt_may_stand_still_for_two_seconds_at_least() {
+    let server = Server::start([Act::status(503), Act::Stall]).await;
+    let executor = executor(
+        every(SECOND)
+            .max_attempts(2)
+            .max_elapsed(SECOND + SECOND / 2),
+    );
+    let began = Instant::now();
+    let error = executor.get(server.url("/")).send().await.unwrap_err();
+    assert_eq!(error.kind(), Some(FailureKind::ReadTimeout));
+    assert_eq!(began.elapsed().as_secs(), 3, "{:?}", began.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_body_of_a_later_attempt_may_not_stand_still() {
+    let server = Server::start([Act::status(503), Act::StallInBody]).await;
+    let executor = executor(soon().max_elapsed(3 * SECOND));
+    let response = executor.get(server.url("/")).send().await.unwrap();
+    let began = Instant::now();
+    let error = response.bytes().await.unwrap_err();
+    assert!(error.is_timeout(), "{error:?}");
+    assert!(began.elapsed() < 4 * SECOND, "{:?}", began.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_transfer_that_moves_is_never_cut() {
+    let pieces = vec!["a", "b", "c", "d", "e", "f", "g", "h"];
+    let server = Server::start([Act::status(503), Act::Trickle(pieces, SECOND)]).await;
+    let executor = executor(soon().cut_at_deadline(true).max_elapsed(3 * SECOND));
+    let response = executor.get(server.url("/")).send().await.unwrap();
+    assert_eq!(response.text().await.unwrap(), "abcdefgh");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_address_status_and_headers_of_a_later_answer_are_its_own() {
+    let server = Server::start([Act::status(503), Act::redirect(307, "/there?now")]).await;
+    let executor = executor(soon());
+    let response = executor.get(server.url("/here")).send().await.unwrap();
+    assert_eq!(response.url().as_str(), server.url("/there?now"));
+    assert_eq!(response.content_length(), Some(2));
+    assert!(response.remote_addr().is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_attempts_timeout_ends_with_the_response_head() {
+    let server = Server::start([Act::Stall, Act::Trickle(vec!["a", "b"], 10 * SECOND)]).await;
+    let executor = executor(soon().attempt_timeout(2 * SECOND).max_elapsed(60 * SECOND));
+    let request = executor.get(server.url("/")).read_up_to(1_000);
+    let response = request.send().await.unwrap();
+    let report = response.retry_report().unwrap().clone();
+    assert_eq!(response.text().await.unwrap(), "ab");
+    assert_eq!(report.attempts.len(), 1);
+    assert_eq!(report.attempts[0].what, failed(FailureKind::AttemptTimeout));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_deadline_cuts_any_attempt_if_the_policy_says_so() {
+    let server = Server::start([Act::Stall]).await;
+    let executor = executor(soon().cut_at_deadline(true).max_elapsed(5 * SECOND));
+    let began = Instant::now();
+    let result = executor.get(server.url("/")).send().await;
+    assert_eq!(
+        reason(&result),
+        Some(Reason::Elapsed),
+        "{}",
+        outcome(&result)
+    );
+    assert_eq!(began.elapsed().as_secs(), 5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_requests_own_timeout_ends_the_call() {
+    let server = Server::start([Act::status(503), Act::Stall]).await;
+    let executor = executor(every(SECOND));
+    let began = Instant::now();
+    let request = executor.get(server.url("/")).timeout(4 * SECOND);
+    let result = request.send().await;
+    let cancelled = Reason::Cancelled(CancelKind::CallTimeout);
+    assert_eq!(reason(&result), Some(cancelled), "{}", outcome(&result));
+    assert_eq!(began.elapsed().as_secs(), 4);
+    assert_eq!(server.count(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_that_does_not_fit_the_requests_timeout_is_not_begun() {
+    let server = Server::start([Act::status(503)]).await;
+    let executor = executor(every(5 * SECOND));
+    let began = Instant::now();
+    let request = executor.get(server.url("/")).timeout(4 * SECOND);
+    let result = request.send().await;
+    assert_eq!(reason(&result), Some(Reason::Elapsed));
+    assert!(began.elapsed() < SECOND);
+}
+
+/// Real time: the handshake is on a socket.
+#[tokio::test]
+async fn connect_timeout_covers_tcp_and_tls() {
+    let authority = crate::authority::Authority::new();
+    let config = authority.server("127.0.0.1");
+    let server = Server::start_tls([Act::StallAtAccept], config).await;
+    let log = ground::Log::new();
+    let policy = soon().connect_timeout(Duration::from_millis(400));
+    let executor = ground::with(policy, |builder| {
+        let authority = authority.certificate().to_vec();
+        builder.listener(log.listener()).trust(authority)
+    });
+    let response = executor.post(server.url("/")).send().await.unwrap();
+    assert_eq!(response.status(), 200);
+    assert_eq!(log.failures(), [failed(FailureKind::ConnectTimeout)]);
+    assert_eq!(server.count(), 1);
+}

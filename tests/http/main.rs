@@ -1,0 +1,17 @@
+//! The HTTP executor against a server on a real socket that goes wrong.
+
+#![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used)] // a test says no by panicking
+
+mod authority;
+mod ground;
+#[allow(dead_code)] // what `peers-rust` needs of it is here too
+mod server;
+
+mod answers;
+mod bodies;
+mod classification;
+mod keys;
+mod limits;
+mod network;
+mod repetition;
+mod retry_after;
