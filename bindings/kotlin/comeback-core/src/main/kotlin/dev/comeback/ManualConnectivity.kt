@@ -122,6 +122,22 @@ public class ManualConnectivity internal constructor(
         publish { ask { hub, now -> hub.restored(now) } }
     }
 
+    /** Loads the native library and makes the hub, so that the first event need not. */
+    @InternalComebackApi
+    public fun warmUp() {
+        lock.withLock {
+            if (closed || hub != null) return
+            // What is wrong with the core shows at the first event.
+            contained { hub = core.hub() }
+        }
+    }
+
+    /** Nothing changed, but timers may have stood still: whoever waits looks at the clock again. */
+    @InternalComebackApi
+    public fun recheck() {
+        subscribers.notifyEach()
+    }
+
     override fun close() {
         lock.withLock {
             closed = true

@@ -40,7 +40,9 @@ internal class Waits(
     }
 
     private fun wakeThoseThatAreOver() {
-        all.filter { it.isOver() }.chunked(AT_ONCE).forEach { some ->
+        // By the clock too: while a device slept it went on, the timers did not.
+        val now = comeback.time.nanos()
+        all.filter { it.isOver() || now >= it.sleep.askAt }.chunked(AT_ONCE).forEach { some ->
             if (!comeback.isClosed) contained { askAhead(some) }
             for (wait in some) contained { wait.wake() }
         }

@@ -541,6 +541,22 @@ class CallSessionTest {
     }
 
     @Test
+    fun `a wait whose time came while the device slept ends when the clock is looked at`() {
+        val time = TestTime()
+        val world = World(time = time)
+        val session = world.session()
+        val sleep = assertIs<NextStep.Sleep>(session.failed(World.RESET))
+        var woken = 0
+        session.wakeEarly(sleep) { woken++ }.use {
+            world.connectivity.recheck()
+            assertEquals(0, woken)
+            time.now = sleep.askAt
+            world.connectivity.recheck()
+            assertEquals(1, woken)
+        }
+    }
+
+    @Test
     fun `an interrupt ends a wait`() {
         val world = World(time = SystemTime)
         val session = world.session(HOURS)

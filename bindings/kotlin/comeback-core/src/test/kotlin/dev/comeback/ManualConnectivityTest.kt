@@ -193,4 +193,31 @@ class ManualConnectivityTest {
             assertTrue(connectivity.snapshot.epoch in 0..2)
         }
     }
+
+    @Test
+    fun `warming up makes the hub, and tells nobody`() {
+        var heard = 0
+        connectivity.subscribe { heard++ }
+        connectivity.warmUp()
+        connectivity.warmUp()
+        assertEquals(listOf("hub"), core.calls.toList())
+        assertEquals(0, heard)
+    }
+
+    @Test
+    fun `after a warm-up that failed nothing is known, and the first event fails no one`() {
+        val broken = ManualConnectivity(TestTime(), TestCore { error("broken") })
+        broken.warmUp()
+        broken.available(1)
+        assertEquals(NetworkState.UNKNOWN, broken.snapshot.state)
+    }
+
+    @Test
+    fun `a look at the clock is asked of all who wait, and makes no native call`() {
+        var heard = 0
+        connectivity.subscribe { heard++ }
+        connectivity.recheck()
+        assertEquals(1, heard)
+        assertEquals(emptyList(), core.calls.toList())
+    }
 }

@@ -1,0 +1,76 @@
+// What an app hands to Comeback on Android: the process's one view of its network.
+package dev.comeback.android
+
+import android.content.Context
+import dev.comeback.Connectivity
+import dev.comeback.InternalComebackApi
+import dev.comeback.NameLookUp
+import dev.comeback.NetworkSnapshot
+import dev.comeback.Subscription
+import java.net.InetAddress
+import java.util.concurrent.atomic.AtomicBoolean
+import java.util.concurrent.atomic.AtomicReference
+
+/**
+ * Watches the default network of this app.
+ *
+ * ```
+ * val comeback = Comeback { connectivity = AndroidConnectivity(context) }
+ * ```
+ *
+ * Making one and closing one do no work on the calling thread, whichever it is. However many there are, the process registers one callback, on a
+ * thread of its own; the last one that is closed takes it back. Where nothing can be registered (no permission, too many callbacks, a faulty
+ * system) the state stays unknown: nothing fails, and timers alone rule.
+ *
+ * It needs `android.permission.ACCESS_NETWORK_STATE`, which the artefact's manifest brings.
+ */
+@OptIn(InternalComebackApi::class)
+public class AndroidConnectivity(
+    context: Context,
+) : Connectivity,
+    NameLookUp,
+    AutoCloseable {
+    private val monitor = SharedMonitor.acquire(context)
+    private val closed = AtomicBoolean()
+
+    override val snapshot: NetworkSnapshot get() = monitor.hub.snapshot
+
+    override fun subscribe(onChange: () -> Unit): Subscription = monitor.hub.subscribe(onChange)
+
+    /** The network is back, says an app that knows: every pending backoff ends. */
+    public fun restored() {
+        monitor.post { monitor.hub.restored() }
+    }
+
+    /** Gives up this view; the last one ends the watching, and from then on nothing is known. May be called more than once. */
+    override fun close() {
+        if (closed.compareAndSet(false, true)) SharedMonitor.release()
+    }
+
+    @InternalComebackApi
+    override val remembersFailures: Boolean get() = monitor.names.remembersFailures
+
+    @InternalComebackApi
+    override fun lookUpAgain(host: String): List<InetAddress>? = monitor.names.lookUpAgain(host)
+
+    public companion object {
+        /** Held for as long as the process lives. */
+        private val forLife = AtomicReference<AndroidConnectivity>()
+
+        /**
+         * Begins to watch for as long as the process lives, and loads the native library meanwhile, all in the background. The artefact's
+         * [ComebackInitializer] calls it before the app's own code runs; an app that has removed that from its manifest may call it when it likes.
+         */
+        @JvmStatic
+        public fun start(context: Context) {
+            if (forLife.get() != null) return
+            val started = AndroidConnectivity(context)
+            if (!forLife.compareAndSet(null, started)) started.close()
+        }
+
+        /** For tests: lives of processes do not end in them. */
+        internal fun stop() {
+            forLife.getAndSet(null)?.close()
+        }
+    }
+}

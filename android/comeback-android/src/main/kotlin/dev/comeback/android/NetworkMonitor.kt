@@ -1,0 +1,106 @@
+// Listens to Android on a thread of its own, and tells the hub.
+package dev.comeback.android
+
+import android.content.Context
+import android.net.ConnectivityManager
+import android.os.Build
+import android.os.Handler
+import android.os.HandlerThread
+import android.os.Process
+import dev.comeback.InternalComebackApi
+import dev.comeback.ManualConnectivity
+
+/**
+ * All that is asked of the system is asked on this thread, at background priority, and never inside a callback: a call to ConnectivityManager is one
+ * to another process, and an answer got in a callback may be older than the callback. Nothing that goes wrong leaves this class; then the state is
+ * unknown.
+ *
+ * @param context the application's
+ */
+@OptIn(InternalComebackApi::class)
+internal class NetworkMonitor(
+    private val context: Context,
+) {
+    val hub = ManualConnectivity()
+    val names = NetworkNames { callback?.network }
+
+    private val lock = Any()
+    private var handler: Handler? = null
+    private var closed = false
+
+    @Volatile
+    private var callback: DefaultNetworkCallback? = null
+    private var service: ConnectivityManager? = null
+    private var idleness: IdleReceiver? = null
+
+    private val thread =
+        object : HandlerThread("comeback-network", Process.THREAD_PRIORITY_BACKGROUND) {
+            override fun onLooperPrepared() {
+                val own = Handler(looper)
+                val isWanted =
+                    synchronized(lock) {
+                        handler = own
+                        !closed
+                    }
+                if (isWanted) begin(own) else end()
+            }
+        }
+
+    /** Returns at once. */
+    fun start() {
+        thread.start()
+    }
+
+    /** Returns at once. A thread that has not come up yet sees it when it does. */
+    fun close() {
+        val running =
+            synchronized(lock) {
+                closed = true
+                handler
+            }
+        running?.post { end() }
+    }
+
+    /** Runs [action] on the monitor's thread; dropped if that has not come up yet, or no longer runs. */
+    fun post(action: () -> Unit) {
+        synchronized(lock) { handler }?.post { orNull(action) }
+    }
+
+    private fun begin(own: Handler) {
+        orNull { register(own) } ?: orNull { unregister() }
+        idleness = orNull { IdleReceiver.registered(context, own) { hub.recheck() } }
+        // Registered first: loading takes a tenth of a second and more, in which the network may change.
+        orNull { hub.warmUp() }
+    }
+
+    /** Throws whatever the system does: SecurityException without the permission or on some Android 11, TooManyRequestsException … */
+    private fun register(own: Handler) {
+        val service = context.getSystemService(Context.CONNECTIVITY_SERVICE) as ConnectivityManager
+        val callback = DefaultNetworkCallback(own, hub)
+        this.service = service
+        this.callback = callback
+        if (Build.VERSION.SDK_INT >= Build.VERSION_CODES.O) {
+            service.registerDefaultNetworkCallback(callback, own)
+        } else {
+            service.registerDefaultNetworkCallback(callback)
+        }
+        // Without a network no callback comes, so it is asked for once.
+        if (service.activeNetwork == null) hub.noneAtStart()
+    }
+
+    private fun unregister() {
+        val registered = callback ?: return
+        callback = null
+        registered.stop()
+        orNull { hub.failed() }
+        // Throws if it never was registered.
+        orNull { service?.unregisterNetworkCallback(registered) }
+    }
+
+    private fun end() {
+        idleness?.let { orNull { it.unregister() } }
+        unregister()
+        hub.close()
+        thread.quit()
+    }
+}

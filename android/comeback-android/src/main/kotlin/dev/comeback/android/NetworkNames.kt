@@ -1,0 +1,95 @@
+// Looks a name up again after it was not found, where the system itself would only repeat what it remembers.
+package dev.comeback.android
+
+import android.annotation.TargetApi
+import android.net.ConnectivityManager
+import android.net.DnsResolver
+import android.net.Network
+import android.os.Build
+import android.os.CancellationSignal
+import android.os.Looper
+import dev.comeback.InternalComebackApi
+import dev.comeback.NameLookUp
+import java.net.InetAddress
+import java.util.concurrent.CompletableFuture
+import java.util.concurrent.TimeUnit.MILLISECONDS
+
+/** One way to ask for a host's addresses on a network; it may throw whatever it likes. */
+internal fun interface Resolver {
+    fun lookUp(
+        network: Network,
+        host: String,
+    ): List<InetAddress>
+}
+
+/**
+ * The system remembers a failed look-up for 2 s by host and network, and by host alone where no network was named. On the default network by name
+ * the memory is another one; from API 29 on it can be passed by.
+ *
+ * @param defaultNetwork null if there is none
+ */
+@OptIn(InternalComebackApi::class)
+internal class NetworkNames(
+    private val pastMemory: Resolver? = if (Build.VERSION.SDK_INT >= Build.VERSION_CODES.Q) UncachedResolver else null,
+    private val withMemory: Resolver = Resolver { network, host -> network.getAllByName(host).asList() },
+    private val boundNetwork: () -> Network? = ::processNetwork,
+    private val defaultNetwork: () -> Network?,
+) : NameLookUp {
+    override val remembersFailures: Boolean get() = pastMemory == null
+
+    override fun lookUpAgain(host: String): List<InetAddress>? {
+        // It would wait for answers.
+        if (Looper.myLooper() === Looper.getMainLooper()) return null
+        val network = defaultNetwork() ?: return null
+        // An app that has tied its process to one network means that one.
+        val bound = orNull(boundNetwork)
+        if (bound != null && bound != network) return null
+        return orNull { (pastMemory ?: withMemory).lookUp(network, host) }?.takeIf { it.isNotEmpty() }
+    }
+}
+
+/** Known in this process: no call to another. */
+@Suppress("DEPRECATION")
+private fun processNetwork(): Network? = ConnectivityManager.getProcessDefaultNetwork()
+
+/** Asks the network's servers, whatever is remembered. Names that no server knows (of a hosts file, of mDNS) it does not find. */
+@TargetApi(Build.VERSION_CODES.Q)
+internal object UncachedResolver : Resolver {
+    /** Servers that do not answer are given up by the system after a while; this is for when it does not. */
+    private const val LONGEST_MILLIS = 5_000L
+
+    override fun lookUp(
+        network: Network,
+        host: String,
+    ): List<InetAddress> {
+        val answer = CompletableFuture<List<InetAddress>>()
+        val cancellation = CancellationSignal()
+        DnsResolver.getInstance().query(
+            network,
+            host,
+            DnsResolver.FLAG_NO_CACHE_LOOKUP,
+            { it.run() },
+            cancellation,
+            object : DnsResolver.Callback<List<InetAddress>> {
+                override fun onAnswer(
+                    addresses: List<InetAddress>,
+                    rcode: Int,
+                ) {
+                    answer.complete(addresses)
+                }
+
+                override fun onError(error: DnsResolver.DnsException) {
+                    answer.completeExceptionally(error)
+                }
+            },
+        )
+        try {
+            return answer.get(LONGEST_MILLIS, MILLISECONDS)
+        } catch (interrupted: InterruptedException) {
+            Thread.currentThread().interrupt()
+            throw interrupted
+        } finally {
+            if (!answer.isDone) cancellation.cancel()
+        }
+    }
+}

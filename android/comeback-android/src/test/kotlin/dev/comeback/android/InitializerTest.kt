@@ -1,0 +1,62 @@
+// The start before the app's own code: it must not hold up the main thread, nor take the app down.
+package dev.comeback.android
+
+import dev.comeback.NetworkState
+import org.junit.After
+import org.junit.Assert.assertEquals
+import org.junit.Before
+import org.junit.Test
+import org.junit.runner.RunWith
+import org.robolectric.Robolectric
+import org.robolectric.RobolectricTestRunner
+import org.robolectric.annotation.Config
+
+@RunWith(RobolectricTestRunner::class)
+@Config(shadows = [WatchedConnectivityManager::class])
+internal class InitializerTest {
+    @Before
+    fun reset() {
+        WatchedConnectivityManager.reset()
+    }
+
+    @After
+    fun end() {
+        AndroidConnectivity.stop()
+        Ground.awaitNoThread()
+    }
+
+    @Test
+    fun `the provider starts the one monitor, which later ones share`() {
+        Robolectric.buildContentProvider(ComebackInitializer::class.java).create()
+        AndroidConnectivity.start(Ground.context)
+        AndroidConnectivity(Ground.context).use {
+            Ground.settle()
+            assertEquals(1, Ground.callbacks().size)
+        }
+        Ground.settle()
+        assertEquals(1, Ground.callbacks().size)
+        assertEquals(1, Ground.threads().size)
+    }
+
+    @Test
+    fun `what the provider began to watch is known to a monitor made later`() {
+        Robolectric.buildContentProvider(ComebackInitializer::class.java).create()
+        Ground.settle()
+        Ground.call(
+            Script
+                .all()
+                .first()
+                .steps
+                .first()
+                .callbacks,
+        )
+        AndroidConnectivity(Ground.context).use { assertEquals(NetworkState.ONLINE, it.snapshot.state) }
+    }
+
+    @Test
+    fun `the provider does no work on the main thread`() {
+        Robolectric.buildContentProvider(ComebackInitializer::class.java).create()
+        Ground.settle()
+        assertEquals(setOf("comeback-network"), WatchedConnectivityManager.asked.map { it.second }.toSet())
+    }
+}

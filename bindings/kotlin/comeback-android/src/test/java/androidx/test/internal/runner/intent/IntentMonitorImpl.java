@@ -1,0 +1,9 @@
+// A stand-in for Google's test class of that name, as far as Robolectric needs it here.
+package androidx.test.internal.runner.intent;
+
+import android.content.Intent;
+import androidx.test.runner.intent.IntentMonitor;
+
+public final class IntentMonitorImpl implements IntentMonitor {
+    public void signalIntent(Intent intent) {}
+}

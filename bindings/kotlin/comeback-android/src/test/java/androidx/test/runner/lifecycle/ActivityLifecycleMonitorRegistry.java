@@ -1,0 +1,8 @@
+// A stand-in for Google's test class of that name, as far as Robolectric needs it here.
+package androidx.test.runner.lifecycle;
+
+public final class ActivityLifecycleMonitorRegistry {
+    public static void registerInstance(ActivityLifecycleMonitor monitor) {}
+
+    private ActivityLifecycleMonitorRegistry() {}
+}

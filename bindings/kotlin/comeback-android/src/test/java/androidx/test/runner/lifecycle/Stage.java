@@ -1,0 +1,13 @@
+// A stand-in for Google's test class of that name, as far as Robolectric needs it here.
+package androidx.test.runner.lifecycle;
+
+public enum Stage {
+    PRE_ON_CREATE,
+    CREATED,
+    STARTED,
+    RESUMED,
+    PAUSED,
+    STOPPED,
+    RESTARTED,
+    DESTROYED
+}
