@@ -24,7 +24,11 @@ mod drive;
 
 mod verdict;
 
+mod hooks;
+
 mod future;
+
+mod batch;
 
 #[cfg(feature = "reqwest")]
 mod http;
@@ -32,11 +36,11 @@ mod http;
 #[cfg(test)]
 mod replay;
 
+pub use batch::{Batch, Batched, Batching, Record, RecordError, RecordFailure, batch};
 pub use clock::{Clock, SystemClock, TokioClock};
 pub use connectivity::Connectivity;
-pub use future::{
-    By, Classify, EveryError, Nobody, Notify, Retry, RetryError, Retryable, Retrying, To, When,
-};
+pub use future::{Retry, RetryError, Retryable, Retrying};
+pub use hooks::{By, Classify, EveryError, Nobody, Notify, To, When};
 #[cfg(feature = "reqwest")]
 pub use http::{Executor, ExecutorBuilder, ExecutorError, HttpError, HttpRequest, Reported};
 pub use listener::{RetryEvent, RetryListener};

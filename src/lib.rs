@@ -119,8 +119,8 @@ pub use event::{
 };
 #[cfg(feature = "tokio")]
 pub use execute::{
-    Clock, Connectivity, Retry, RetryError, RetryEvent, RetryListener, Retryable, SystemClock,
-    TokioClock, Verdict,
+    Batch, Batched, Clock, Connectivity, Record, RecordError, RecordFailure, Retry, RetryError,
+    RetryEvent, RetryListener, Retryable, SystemClock, TokioClock, Verdict, batch,
 };
 #[cfg(feature = "reqwest")]
 pub use execute::{Executor, ExecutorBuilder, ExecutorError, HttpError, HttpRequest, Reported};

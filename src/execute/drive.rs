@@ -59,7 +59,7 @@ pub(crate) trait Attempts {
         output
     }
 
-    /// A wait begins: gives back what an attempt needs and a wait does not.
+    /// A wait begins, or the call is over: gives back what an attempt needs and a wait does not.
     fn rest(&mut self) {}
 
     /// Every event, in order. A panic goes no further.
@@ -184,6 +184,11 @@ where
             phase: Phase::NotBegun,
             timer: Timer::default(),
         }
+    }
+
+    /// What makes the attempts, when the call is over.
+    pub(crate) fn project_attempts(self: Pin<&mut Self>) -> &mut A {
+        self.project().attempts
     }
 }
 
@@ -329,6 +334,7 @@ where
             }
         };
         this.waiter.leave();
+        this.attempts.rest();
         Poll::Ready(Driven {
             ended: last,
             reason: match next {

@@ -10,6 +10,7 @@ use pin_project_lite::pin_project;
 
 use super::connectivity::Connectivity;
 use super::drive::{AttemptStart, Attempts, CallSetting, Drive, Driven, Ended};
+use super::hooks::{By, Classify, EveryError, Nobody, Notify, To, When};
 use super::listener::RetryEvent;
 use super::verdict::Verdict;
 use crate::event::{Event, Reason, Report};
@@ -282,87 +283,6 @@ where
             label: self.label,
             event,
         });
-    }
-}
-
-/// Says what a result means. Implemented here only.
-pub trait Classify<O>: sealed::Sealed {
-    /// What it means.
-    fn verdict(&mut self, output: &O) -> Verdict;
-}
-
-/// Hears a call's events. Implemented here only.
-pub trait Notify: sealed::Sealed {
-    /// One event.
-    fn hear(&mut self, event: &RetryEvent<'_>);
-}
-
-mod sealed {
-    pub trait Sealed {}
-}
-
-/// Every error is worth another try: see [`Retryable::retry`].
-#[derive(Clone, Copy, Debug)]
-pub struct EveryError;
-
-impl sealed::Sealed for EveryError {}
-
-impl<T, E> Classify<Result<T, E>> for EveryError {
-    fn verdict(&mut self, output: &Result<T, E>) -> Verdict {
-        match output {
-            Ok(_) => Verdict::ANSWER,
-            Err(_) => Verdict::IN_DOUBT,
-        }
-    }
-}
-
-/// Some errors are: see [`Retry::when`].
-#[derive(Clone, Copy, Debug)]
-pub struct When<W>(W);
-
-impl<W> sealed::Sealed for When<W> {}
-
-impl<T, E, W: FnMut(&E) -> bool> Classify<Result<T, E>> for When<W> {
-    fn verdict(&mut self, output: &Result<T, E>) -> Verdict {
-        match output {
-            Ok(_) => Verdict::ANSWER,
-            Err(error) if self.0(error) => Verdict::IN_DOUBT,
-            Err(_) => Verdict::PERMANENT,
-        }
-    }
-}
-
-/// The app says what each result means: see [`Retry::classify`].
-#[derive(Clone, Copy, Debug)]
-pub struct By<V>(V);
-
-impl<V> sealed::Sealed for By<V> {}
-
-impl<O, V: FnMut(&O) -> Verdict> Classify<O> for By<V> {
-    fn verdict(&mut self, output: &O) -> Verdict {
-        self.0(output)
-    }
-}
-
-/// Nobody hears the events.
-#[derive(Clone, Copy, Debug)]
-pub struct Nobody;
-
-impl sealed::Sealed for Nobody {}
-
-impl Notify for Nobody {
-    fn hear(&mut self, _event: &RetryEvent<'_>) {}
-}
-
-/// The app hears the events: see [`Retry::notify`].
-#[derive(Clone, Copy, Debug)]
-pub struct To<L>(L);
-
-impl<L> sealed::Sealed for To<L> {}
-
-impl<L: FnMut(&RetryEvent<'_>)> Notify for To<L> {
-    fn hear(&mut self, event: &RetryEvent<'_>) {
-        self.0(event);
     }
 }
 

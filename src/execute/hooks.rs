@@ -1,0 +1,85 @@
+//! What an app may say and hear at a call site: closures by their type, so that none is boxed.
+
+use super::listener::RetryEvent;
+use super::verdict::Verdict;
+
+/// Says what a result means. Implemented here only.
+pub trait Classify<O>: sealed::Sealed {
+    /// What it means.
+    fn verdict(&mut self, output: &O) -> Verdict;
+}
+
+/// Hears a call's events. Implemented here only.
+pub trait Notify: sealed::Sealed {
+    /// One event.
+    fn hear(&mut self, event: &RetryEvent<'_>);
+}
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// Every error is worth another try: see [`Retryable::retry`](crate::Retryable::retry).
+#[derive(Clone, Copy, Debug)]
+pub struct EveryError;
+
+impl sealed::Sealed for EveryError {}
+
+impl<T, E> Classify<Result<T, E>> for EveryError {
+    fn verdict(&mut self, output: &Result<T, E>) -> Verdict {
+        match output {
+            Ok(_) => Verdict::ANSWER,
+            Err(_) => Verdict::IN_DOUBT,
+        }
+    }
+}
+
+/// Some errors are: see [`Retry::when`](crate::Retry::when).
+#[derive(Clone, Copy, Debug)]
+pub struct When<W>(pub(super) W);
+
+impl<W> sealed::Sealed for When<W> {}
+
+impl<T, E, W: FnMut(&E) -> bool> Classify<Result<T, E>> for When<W> {
+    fn verdict(&mut self, output: &Result<T, E>) -> Verdict {
+        match output {
+            Ok(_) => Verdict::ANSWER,
+            Err(error) if self.0(error) => Verdict::IN_DOUBT,
+            Err(_) => Verdict::PERMANENT,
+        }
+    }
+}
+
+/// The app says what each result means: see [`Retry::classify`](crate::Retry::classify).
+#[derive(Clone, Copy, Debug)]
+pub struct By<V>(pub(super) V);
+
+impl<V> sealed::Sealed for By<V> {}
+
+impl<O, V: FnMut(&O) -> Verdict> Classify<O> for By<V> {
+    fn verdict(&mut self, output: &O) -> Verdict {
+        self.0(output)
+    }
+}
+
+/// Nobody hears the events.
+#[derive(Clone, Copy, Debug)]
+pub struct Nobody;
+
+impl sealed::Sealed for Nobody {}
+
+impl Notify for Nobody {
+    fn hear(&mut self, _event: &RetryEvent<'_>) {}
+}
+
+/// The app hears the events: see [`Retry::notify`](crate::Retry::notify).
+#[derive(Clone, Copy, Debug)]
+pub struct To<L>(pub(super) L);
+
+impl<L> sealed::Sealed for To<L> {}
+
+impl<L: FnMut(&RetryEvent<'_>)> Notify for To<L> {
+    fn hear(&mut self, event: &RetryEvent<'_>) {
+        self.0(event);
+    }
+}
