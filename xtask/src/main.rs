@@ -5,6 +5,7 @@ mod bench_kotlin;
 mod bindings;
 mod demo;
 mod fresh;
+mod herd;
 mod java;
 mod oracle;
 mod process;
@@ -32,6 +33,7 @@ Usage: cargo xtask <command>
       --kotlin-count N   how many of them through Kotlin too (1000)
       --seed S           the first scenario's seed (one never used before)
       --model DIR        where the model lies (../shared/oracle)
+  herd [options]         many clients at one server, simulated: what each way of waiting does to it (`herd --help`)
   bench-kotlin [NAME …]  measure what a decision, a start, a wake and a first attempt cost in Kotlin (`bench-kotlin --help`)
 ";
 
@@ -59,6 +61,7 @@ fn run() -> Result<ExitCode> {
     match command.to_str() {
         Some("help") => print!("{HELP}"),
         Some("demo") => return demo::run(rest(&mut arguments)?),
+        Some("herd") => return herd::run(rest(&mut arguments)?),
         Some("bench-kotlin") => return bench_kotlin::run(rest(&mut arguments)?),
         Some("test") => test::run(arguments)?,
         Some("oracle") => oracle::run(arguments)?,

@@ -53,7 +53,14 @@ fn rust_part(tally: &mut Tally) -> Result<()> {
                 .args(["--", "-D", "warnings"]),
         )?;
     }
-    let tools = ["--package", "xtask", "--package", "comeback-bindgen"];
+    let tools = [
+        "--package",
+        "xtask",
+        "--package",
+        "comeback-bindgen",
+        "--package",
+        "comeback-herd",
+    ];
     step(
         process::cargo("clippy")
             .args(tools)
