@@ -20,6 +20,8 @@ mod session;
 
 mod timer;
 
+mod wait;
+
 mod drive;
 
 mod verdict;
@@ -29,6 +31,10 @@ mod hooks;
 mod future;
 
 mod batch;
+
+mod relay;
+
+mod scatter;
 
 #[cfg(feature = "reqwest")]
 mod http;
@@ -44,4 +50,6 @@ pub use hooks::{By, Classify, EveryError, Nobody, Notify, To, When};
 #[cfg(feature = "reqwest")]
 pub use http::{Executor, ExecutorBuilder, ExecutorError, HttpError, HttpRequest, Reported};
 pub use listener::{RetryEvent, RetryListener};
+pub use relay::Backoff;
+pub use scatter::Scatter;
 pub use verdict::Verdict;

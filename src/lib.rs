@@ -119,8 +119,9 @@ pub use event::{
 };
 #[cfg(feature = "tokio")]
 pub use execute::{
-    Batch, Batched, Clock, Connectivity, Record, RecordError, RecordFailure, Retry, RetryError,
-    RetryEvent, RetryListener, Retryable, SystemClock, TokioClock, Verdict, batch,
+    Backoff, Batch, Batched, Clock, Connectivity, Record, RecordError, RecordFailure, Retry,
+    RetryError, RetryEvent, RetryListener, Retryable, Scatter, SystemClock, TokioClock, Verdict,
+    batch,
 };
 #[cfg(feature = "reqwest")]
 pub use execute::{Executor, ExecutorBuilder, ExecutorError, HttpError, HttpRequest, Reported};

@@ -2,6 +2,7 @@
 //!
 //! It is one future with its state in plain sight: it moves no call onto a task of its own, so that dropping it ends everything.
 
+use std::cell::RefCell;
 use std::ops::Deref;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -13,6 +14,7 @@ use super::listener::contained;
 pub(crate) use super::session::Proof;
 use super::session::{CallSession, NextStep};
 use super::timer::Timer;
+use super::wait::poll_wait;
 use crate::call::Limit;
 use crate::connectivity::Snapshot;
 use crate::event::{CancelKind, Event, Events, Reason, Report};
@@ -300,26 +302,16 @@ where
                     this.phase.set(Phase::Waiting { last });
                 }
                 PhaseProjection::Waiting { .. } => {
-                    let connectivity = this.waiter.connectivity();
-                    let network = connectivity.snapshot();
-                    let mut is_ready = || this.attempts.poll_ready(context).is_ready();
-                    let (next, events) =
-                        this.session
-                            .woken(policy, network, connectivity, &mut is_ready);
-                    tell(this.attempts, this.session, events);
-                    if let NextStep::Sleep { ask_at } = next {
-                        if this.waiter.listen(context.waker()).epoch != network.epoch {
-                            continue; // an edge in between
-                        }
-                        let connectivity = this.waiter.connectivity();
-                        ready!(
-                            this.timer
-                                .as_mut()
-                                .poll_until(ask_at, connectivity, context)
-                        );
-                        continue;
-                    }
-                    this.timer.as_mut().stop();
+                    let attempts = RefCell::new(&mut *this.attempts);
+                    let next = ready!(poll_wait(
+                        this.session,
+                        policy,
+                        this.waiter,
+                        this.timer.as_mut(),
+                        context,
+                        &mut |context| attempts.borrow_mut().poll_ready(context).is_ready(),
+                        &mut |session, events| tell(*attempts.borrow_mut(), session, events),
+                    ));
                     let taken = this.phase.as_mut().project_replace(Phase::Begin);
                     if next == NextStep::Go {
                         continue;

@@ -125,6 +125,41 @@ impl CallSession {
         }
     }
 
+    /// What the call's waits are drawn from.
+    pub(super) fn seed(&mut self, seed: u64) {
+        if let Place::InFlight { call, .. } = &mut self.place {
+            call.seed = seed;
+            self.is_seeded = true;
+        }
+    }
+
+    /// Of a call that never ends: a round is over, and the caps count from here. A wait that was given up is no wait any more.
+    pub(super) fn begin_round(&mut self, connectivity: &Connectivity) {
+        if let Place::Waiting(waiting) = &self.place {
+            self.place = Place::InFlight {
+                call: waiting.call.clone(),
+                noted: connectivity.snapshot(),
+                limit: NO_LIMIT,
+            };
+        }
+        if let Place::InFlight { call, .. } = &mut self.place {
+            call.began = connectivity.now();
+            call.counted = 0;
+        }
+        self.events.clear();
+    }
+
+    /// Of a call that never ends: a round succeeded, and the next failure is like the first.
+    pub(super) fn start_over(&mut self) {
+        match &mut self.place {
+            Place::InFlight { call, .. } | Place::Waiting(Waiting { call, .. }) => {
+                call.n = 0;
+                call.previous = None;
+            }
+            Place::Over(_) => {}
+        }
+    }
+
     /// An attempt begins, on this network and with this limit. What happens to the network from here on will not have been missed when it
     /// fails.
     pub(super) fn note_attempt(&mut self, network: Snapshot) -> Limit {
@@ -172,7 +207,7 @@ impl CallSession {
         };
         if !self.is_seeded {
             self.is_seeded = true;
-            call.seed = seed();
+            call.seed = seed_from_system();
         }
         let signals = Signals {
             now: connectivity.now(),
@@ -331,6 +366,6 @@ fn signals(connectivity: &Connectivity, network: Snapshot) -> Signals {
 }
 
 /// 64 bits from the operating system; where it gives none, from the standard library's own keys, which differ per process and call.
-fn seed() -> u64 {
+pub(super) fn seed_from_system() -> u64 {
     getrandom::u64().unwrap_or_else(|_| RandomState::new().hash_one(()))
 }
