@@ -41,7 +41,10 @@ public class CallSession(
 ) {
     @Volatile
     private var latest = began
-    private var noted = NetworkSnapshot.UNKNOWN
+
+    /** The network's snapshot when the attempt in flight began. */
+    public var noted: NetworkSnapshot = NetworkSnapshot.UNKNOWN
+        private set
     private var counted = 0
 
     /** The call's state in the core: null before the first failure, and while it waits. */

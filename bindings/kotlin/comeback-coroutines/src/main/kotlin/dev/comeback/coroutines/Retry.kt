@@ -1,0 +1,117 @@
+// retry { }: Comeback around any suspend function.
+package dev.comeback.coroutines
+
+import dev.comeback.CallSession
+import dev.comeback.CancelKind
+import dev.comeback.Comeback
+import dev.comeback.FailureKind
+import dev.comeback.NextStep
+import dev.comeback.Outcome
+import dev.comeback.RequestFacts
+import dev.comeback.RetryPolicy
+import kotlinx.coroutines.TimeoutCancellationException
+import kotlinx.coroutines.currentCoroutineContext
+import kotlinx.coroutines.ensureActive
+import kotlinx.coroutines.withContext
+import kotlinx.coroutines.withTimeoutOrNull
+import java.io.InterruptedIOException
+import kotlin.coroutines.cancellation.CancellationException
+import kotlin.time.Duration.Companion.nanoseconds
+
+/**
+ * Runs [block], and again as [policy] says, until an attempt's outcome is the answer: its result is returned, its exception thrown as it is, with a
+ * report attached ([dev.comeback.retryReport]).
+ *
+ * ```
+ * val user = comeback.retry(RetryPolicy.READ) { repository.load() }
+ * val receipt = comeback.retry(RetryPolicy.READ) { attempt -> shop.pay(order, attempt.idempotencyKey) }
+ * ```
+ *
+ * **The block is taken to be repeatable**, as a GET is: nobody but its author can know what it has done when it fails. With `repeat = NEVER` in the
+ * policy it goes again only after failures whose type says that nothing was sent, which is true of a block that makes one request. Results and
+ * exceptions are judged by [classifier]. A result that goes again is dropped; what has to be closed the block closes.
+ *
+ * Cancellation of the calling coroutine ends the call at once, as does a `withTimeout` around it; a `withTimeout` inside the block limits one attempt.
+ * `attempt_timeout` and `cut_at_deadline` cancel an attempt, which then counts as an [InterruptedIOException]; the block has to be cancellable. An
+ * attempt is not given up when the network comes back meanwhile, for nobody knows what it has sent; give it a limit. Waits suspend on the
+ * coroutine's own dispatcher, so `runTest` skips them.
+ *
+ * Inside the block Comeback's Ktor plugin and a further `retry` stand down, and so does its OkHttp interceptor where the call is executed on the
+ * block's thread. An OkHttp call that is enqueued knows nothing of the block: give it [RetryPolicy.OFF].
+ *
+ * @param label a name for the call in [dev.comeback.RetryEvent]s
+ */
+public suspend fun <T> Comeback.retry(
+    policy: RetryPolicy = RetryPolicy.DEFAULT,
+    classifier: RetryClassifier = RetryClassifier.Default,
+    label: String? = null,
+    block: suspend (attempt: Attempt) -> T,
+): T {
+    val key = Attempt.newKey()
+    if (policy.driverFacts == null || isClosed || LayerElement.isIn(currentCoroutineContext())) return block(Attempt(1, key))
+    val session = CallSession(this, policy, label, RequestFacts("GET"))
+    try {
+        var number = 1
+        while (true) {
+            session.noteAttempt()
+            val attempted = attempted(session, Attempt(number++, key), block)
+            val outcome = outcomeOf(attempted, classifier)
+            if (outcome == null) session.succeeded()
+            val step = if (outcome == null) NextStep.Deliver else session.failed(outcome)
+            val next = if (step is NextStep.Sleep) session.slept(step) else step
+            if (next is NextStep.Go) continue
+            return attempted.getOrElse { throw it.also(session::attachReportTo) }
+        }
+    } catch (cancelled: CancellationException) {
+        // Nothing new to a session that has ended otherwise.
+        session.cancelled(if (cancelled is TimeoutCancellationException) CancelKind.CALL_TIMEOUT else CancelKind.CALLER)
+        throw cancelled
+    }
+}
+
+/** What [block] came to. Throws only if the call itself is cancelled. An exception travels as a value, or coroutines might make a copy of it. */
+private suspend fun <T> attempted(
+    session: CallSession,
+    attempt: Attempt,
+    block: suspend (Attempt) -> T,
+): Result<T> {
+    val began = session.now()
+    val limit = session.limit.hardNanos
+    val result =
+        withContext(LayerElement) {
+            if (limit == null) caught { block(attempt) } else withTimeoutOrNull(limit.nanoseconds) { caught { block(attempt) } }
+        }
+    currentCoroutineContext().ensureActive()
+    if (result == null) {
+        session.reached(began + checkNotNull(limit))
+        return Result.failure(InterruptedIOException("timeout"))
+    }
+    val thrown = result.exceptionOrNull()
+    // Of a coroutine that is active still: a limit inside the block speaks of the attempt, any other cancellation is not ours to judge.
+    if (thrown is CancellationException && thrown !is TimeoutCancellationException) throw thrown
+    return result
+}
+
+private inline fun <T> caught(action: () -> T): Result<T> =
+    try {
+        Result.success(action())
+    } catch (thrown: Throwable) {
+        Result.failure(thrown)
+    }
+
+/** Null if it is a success. */
+private fun outcomeOf(
+    attempted: Result<*>,
+    classifier: RetryClassifier,
+): Outcome? {
+    val thrown = attempted.exceptionOrNull()
+    val said = caught { if (thrown == null) classifier.ofResult(attempted.getOrNull()) else classifier.ofException(thrown) }.getOrNull()
+    said?.outcome?.let { return it(thrown) }
+    if (thrown == null) return null
+    // An exception that is a success is the answer too, and nobody else's.
+    val kind = if (said != null) FailureKind.UNLISTED else kindOf(thrown)
+    return checkNotNull(AttemptResult.failure(kind).outcome)(thrown)
+}
+
+private fun kindOf(thrown: Throwable): FailureKind =
+    if (thrown is TimeoutCancellationException) FailureKind.ATTEMPT_TIMEOUT else FAILURES.kindOf(thrown)

@@ -1,0 +1,72 @@
+// What an attempt of retry { } came to, in the words of the core: by the app's own classifier, else by the exception's type.
+package dev.comeback.coroutines
+
+import dev.comeback.FailedLookUps
+import dev.comeback.FailureKind
+import dev.comeback.FailureTypes
+import dev.comeback.Outcome
+import dev.comeback.OutcomeClass
+
+/**
+ * What an attempt came to. The policy decides what follows from it.
+ */
+public class AttemptResult private constructor(
+    internal val outcome: ((exception: Throwable?) -> Outcome)?,
+) {
+    public companion object {
+        /** It is the answer. */
+        @JvmField
+        public val SUCCESS: AttemptResult = AttemptResult(null)
+
+        /**
+         * An HTTP status came back, below 400 or not: the policy's `retry_statuses` say whether it goes again.
+         *
+         * @param retryAfter the lines of its Retry-After headers, as they came
+         * @param date its Date header
+         */
+        @JvmStatic
+        @JvmOverloads
+        public fun status(
+            status: Int,
+            retryAfter: List<String> = emptyList(),
+            date: String? = null,
+        ): AttemptResult = AttemptResult { Outcome.response(status, retryAfter, date) }
+
+        /**
+         * It failed in this way; [outcome] may say that it means something else than this kind of failure does by itself. It goes again if
+         * failures of this class do.
+         */
+        @JvmStatic
+        @JvmOverloads
+        public fun failure(
+            kind: FailureKind,
+            outcome: OutcomeClass? = null,
+        ): AttemptResult =
+            AttemptResult { exception ->
+                val lookUp = if (kind == FailureKind.DNS) FailedLookUps.cachedNanos() else 0
+                Outcome.failure(kind, exception, lookUp, overrule = outcome)
+            }
+    }
+}
+
+/**
+ * Says what an attempt came to; null: what Comeback makes of it by itself, see [Default]. It is called in the coroutine of the call, by many calls at
+ * once. What it throws counts as null.
+ */
+public interface RetryClassifier {
+    /** The block returned [result]. */
+    public fun ofResult(result: Any?): AttemptResult? = null
+
+    /** The block threw [exception]; never the cancellation of the call itself. */
+    public fun ofException(exception: Throwable): AttemptResult? = null
+
+    /**
+     * Every result is a success. Exceptions count by their type, along causes and suppressed exceptions: I/O errors of the platform and of OkHttp,
+     * Ktor, Okio and Retrofit for what they say, everything else as permanent, for it has a meaning that only the app knows. The time limit of a
+     * `withTimeout` inside the block is an attempt's timeout.
+     */
+    public object Default : RetryClassifier
+}
+
+/** By type; what has no kin is the app's own. */
+internal val FAILURES = FailureTypes(listOf("okhttp3.", "okio.", "io.ktor.", "kotlinx.io.", "kotlinx.coroutines.", "retrofit2."))

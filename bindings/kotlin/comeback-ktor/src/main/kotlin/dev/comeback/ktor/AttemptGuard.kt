@@ -1,0 +1,128 @@
+// Ends a single attempt: at its limit, or because the network it runs on is gone and it is begun anew.
+package dev.comeback.ktor
+
+import dev.comeback.CallSession
+import dev.comeback.Comeback
+import dev.comeback.DriverFacts
+import dev.comeback.NetworkState
+import dev.comeback.NextStep
+import dev.comeback.Subscription
+import io.ktor.util.AttributeKey
+import kotlinx.coroutines.CancellationException
+import kotlinx.coroutines.CompletableJob
+import kotlinx.coroutines.CoroutineScope
+import kotlinx.coroutines.Job
+import kotlinx.coroutines.channels.Channel
+import kotlinx.coroutines.delay
+import kotlinx.coroutines.launch
+import kotlinx.coroutines.withTimeoutOrNull
+import kotlin.time.Duration.Companion.nanoseconds
+
+/**
+ * Watches one attempt until its response head is there. Its coroutines are children of the call's, made only where there is something to watch:
+ * the attempt itself runs in the caller's own coroutine, as it would without Comeback.
+ */
+internal class AttemptGuard(
+    private val comeback: Comeback,
+    private val session: CallSession,
+    private val body: BodyWatch,
+    private val notedPath: Long,
+    val facts: DriverFacts,
+    private val attempt: CompletableJob,
+    private val scope: CoroutineScope,
+) {
+    private val lock = Any()
+    private val changes = Channel<Unit>(Channel.CONFLATED)
+    private var subscription: Subscription? = null
+    private var timer: Job? = null
+    private var asking: Job? = null
+    private var isDone = false
+
+    /** The attempt reached its limit and was ended. */
+    @Volatile
+    var isCut: Boolean = false
+        private set
+
+    /** The attempt was given up; the call goes on with a fresh one. */
+    @Volatile
+    var isAbandoned: Boolean = false
+        private set
+
+    /** For reads, writes and connects each; see [dev.comeback.Limit]. */
+    val inactivityNanos: Long? = session.limit.inactivityNanos
+
+    /** @param hardNanos what the attempt may take from now until its response head; null: no limit */
+    fun begin(hardNanos: Long?) {
+        if (hardNanos != null) {
+            timer =
+                scope.launch {
+                    delay(hardNanos.nanoseconds)
+                    end { isCut = true }
+                }
+        }
+        subscription = comeback.subscribe(::changed)
+        changed()
+    }
+
+    /** The response head is there, or the attempt is over: nothing ends it any more. */
+    fun done() {
+        synchronized(lock) {
+            if (isDone) return
+            isDone = true
+        }
+        subscription?.close()
+        timer?.cancel()
+        asking?.cancel()
+    }
+
+    private fun changed() {
+        if (!hasMoved()) return
+        synchronized(lock) {
+            if (isDone) return
+            changes.trySend(Unit)
+            if (asking == null) asking = scope.launch { ask() }
+        }
+    }
+
+    private fun hasMoved(): Boolean {
+        val network = comeback.snapshot
+        return network.path != notedPath && network.state != NetworkState.OFFLINE && network.state != NetworkState.BLOCKED
+    }
+
+    private suspend fun ask() {
+        var askAt: Long? = null
+        while (true) {
+            await(askAt)
+            // No engine tells what it has sent, and silence proves nothing.
+            val step =
+                synchronized(lock) {
+                    if (isDone) return
+                    session.interrupted(sentNothing = false, bodyUntouched = body.isUntouched)
+                }
+            when (step) {
+                is NextStep.Keep -> askAt = step.askAt
+                is NextStep.Restart -> return end { isAbandoned = true }
+                else -> return
+            }
+        }
+    }
+
+    private suspend fun await(askAt: Long?) {
+        if (askAt == null) return changes.receive()
+        val left = askAt - synchronized(lock) { session.now() }
+        val isChanged = left > 0 && withTimeoutOrNull(left.nanoseconds) { changes.receive() } != null
+        if (!isChanged) synchronized(lock) { session.reached(askAt) }
+    }
+
+    private inline fun end(mark: () -> Unit) {
+        synchronized(lock) {
+            if (isDone) return
+            mark()
+        }
+        attempt.cancel(CancellationException("Comeback ended this attempt"))
+    }
+
+    companion object {
+        val KEY = AttributeKey<AttemptGuard>("ComebackAttempt")
+    }
+}

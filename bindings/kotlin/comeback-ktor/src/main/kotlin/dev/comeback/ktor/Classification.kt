@@ -1,0 +1,58 @@
+// Says what kind of failure an exception of Ktor's client or of one of its engines is.
+package dev.comeback.ktor
+
+import dev.comeback.FailureKind
+import dev.comeback.FailureTypes
+import dev.comeback.everythingBehind
+import io.ktor.client.network.sockets.ConnectTimeoutException
+import io.ktor.client.plugins.HttpRequestTimeoutException
+import io.ktor.client.plugins.SendCountExceedException
+import io.ktor.utils.io.ClosedByteChannelException
+import kotlinx.coroutines.TimeoutCancellationException
+import kotlinx.coroutines.channels.ClosedReceiveChannelException
+
+/**
+ * The kind of [failure], which is unwrapped from any cancellation that carried it.
+ *
+ * No engine tells what it has sent. So only types that say by themselves that no connection came about are "never sent"; the rest is in doubt.
+ */
+internal fun failureKind(
+    failure: Throwable,
+    body: BodyWatch,
+): FailureKind {
+    val thrown = body.thrown
+    if (thrown != null && (failure === thrown || thrown in everythingBehind(failure).keys)) return FailureKind.REQUEST_BODY
+    return TYPES.kindOf(failure)
+}
+
+private val TYPES =
+    FailureTypes(
+        clientPackages = listOf("io.ktor.", "kotlinx.io.", "kotlinx.coroutines.", "okhttp3.", "okio."),
+        isClients = { clientKind(it) != null },
+        clientKind = ::clientKind,
+    )
+
+private fun clientKind(thrown: Throwable): FailureKind? =
+    when (thrown) {
+        is HttpRequestTimeoutException, is TimeoutCancellationException -> FailureKind.ATTEMPT_TIMEOUT
+
+        is ConnectTimeoutException -> FailureKind.CONNECT_TIMEOUT
+
+        // The cap of another mechanism.
+        is SendCountExceedException -> FailureKind.UNLISTED
+
+        // Its cause says more, if it has one.
+        is ClosedByteChannelException -> if (thrown.cause == null) FailureKind.UNEXPECTED_END else null
+
+        is ClosedReceiveChannelException -> FailureKind.UNEXPECTED_END
+
+        else -> byName(thrown)
+    }
+
+/** The engines' own types; none of them is on every app's class path. */
+private fun byName(thrown: Throwable): FailureKind? =
+    when (thrown.javaClass.name) {
+        "io.ktor.client.engine.cio.FailToConnectException" -> FailureKind.CONNECT_TIMEOUT
+        "okhttp3.internal.http2.StreamResetException" -> FailureKind.STREAM_RESET
+        else -> null
+    }

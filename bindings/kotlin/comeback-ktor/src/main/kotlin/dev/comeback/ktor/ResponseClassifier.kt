@@ -1,0 +1,25 @@
+// What Ktor's responses and exceptions say to retry { } around a Ktor call.
+package dev.comeback.ktor
+
+import dev.comeback.coroutines.AttemptResult
+import dev.comeback.coroutines.RetryClassifier
+import io.ktor.client.plugins.ResponseException
+import io.ktor.client.statement.HttpResponse
+import io.ktor.http.HttpHeaders
+
+/**
+ * For `comeback.retry { }` around a Ktor call, inside which the plugin stands down: a response returned by the block, or thrown because of
+ * `expectSuccess`, counts by its status, with its Retry-After.
+ */
+public object ResponseClassifier : RetryClassifier {
+    override fun ofResult(result: Any?): AttemptResult? = (result as? HttpResponse)?.let(::status)
+
+    override fun ofException(exception: Throwable): AttemptResult? = (exception as? ResponseException)?.let { status(it.response) }
+
+    private fun status(response: HttpResponse) =
+        AttemptResult.status(
+            response.status.value,
+            response.headers.getAll(HttpHeaders.RetryAfter).orEmpty(),
+            response.headers[HttpHeaders.Date],
+        )
+}

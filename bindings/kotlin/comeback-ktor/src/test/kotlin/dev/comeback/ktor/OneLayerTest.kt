@@ -1,0 +1,189 @@
+// One layer acts, the outermost: plugin, interceptor and retry { } in one stack never multiply attempts, and no mark of theirs reaches a server.
+package dev.comeback.ktor
+
+import dev.comeback.Comeback
+import dev.comeback.Jitter
+import dev.comeback.LayerAbove
+import dev.comeback.RetryEvent
+import dev.comeback.RetryListener
+import dev.comeback.RetryPolicy
+import dev.comeback.coroutines.retry
+import dev.comeback.okhttp.comeback
+import io.ktor.client.HttpClient
+import io.ktor.client.HttpClientConfig
+import io.ktor.client.engine.HttpClientEngineConfig
+import io.ktor.client.engine.cio.CIO
+import io.ktor.client.engine.java.Java
+import io.ktor.client.engine.okhttp.OkHttp
+import io.ktor.client.engine.okhttp.OkHttpConfig
+import io.ktor.client.plugins.ServerResponseException
+import io.ktor.client.request.get
+import io.ktor.client.request.header
+import io.ktor.client.request.post
+import io.ktor.client.request.setBody
+import kotlinx.coroutines.runBlocking
+import okhttp3.OkHttpClient
+import okhttp3.Request
+import org.junit.jupiter.api.AfterEach
+import org.junit.jupiter.api.Test
+import java.io.IOException
+import java.util.concurrent.CopyOnWriteArrayList
+import kotlin.test.assertEquals
+import kotlin.test.assertFailsWith
+import kotlin.test.assertTrue
+import kotlin.time.Duration.Companion.milliseconds
+
+class OneLayerTest {
+    private val events = CopyOnWriteArrayList<RetryEvent>()
+    private val app = Comeback { listener = RetryListener { events += it } }
+    private val server = ScriptedServer { status(503) }
+    private val quick =
+        RetryPolicy {
+            base = 1.milliseconds
+            cap = 1.milliseconds
+            jitter = Jitter.NONE
+        }
+
+    @AfterEach
+    fun close() {
+        server.close()
+        app.close()
+    }
+
+    private fun <T : HttpClientEngineConfig> HttpClientConfig<T>.plugin(policy: RetryPolicy = quick) {
+        install(ComebackRetry) {
+            comeback = app
+            this.policy = policy
+        }
+    }
+
+    private fun assertOneCallOf(
+        attempts: Int,
+        sent: ScriptedServer = server,
+    ) {
+        assertEquals(attempts, sent.heads.size)
+        assertEquals(1, events.filterIsInstance<RetryEvent.Finished>().size)
+        assertNoMark(sent)
+    }
+
+    private fun assertNoMark(sent: ScriptedServer = server) {
+        assertTrue(sent.heads.none { LayerAbove.header.lowercase() in it.lowercase() }, sent.heads.toString())
+    }
+
+    @Test
+    fun `an interceptor in the engine's configuration stands down`(): Unit =
+        runBlocking {
+            HttpClient(OkHttp) {
+                engine { config { comeback(app, quick) } }
+                plugin()
+            }.use { assertEquals(503, it.get(server.url).status.value) }
+            assertOneCallOf(attempts = 4)
+        }
+
+    @Test
+    fun `an interceptor on a client that the app brings stands down`(): Unit =
+        runBlocking {
+            HttpClient(OkHttp) {
+                engine { preconfigured = OkHttpClient.Builder().comeback(app, quick).build() }
+                plugin()
+            }.use { assertEquals(503, it.get(server.url).status.value) }
+            assertOneCallOf(attempts = 4)
+        }
+
+    @Test
+    fun `with a policy that is off the plugin says nothing, and the interceptor acts`(): Unit =
+        runBlocking {
+            HttpClient(OkHttp) {
+                engine { config { comeback(app, quick) } }
+                plugin()
+            }.use { client -> client.get(server.url) { retryPolicy(RetryPolicy.OFF) } }
+            assertOneCallOf(attempts = 4)
+        }
+
+    @Test
+    fun `no mark reaches a server, whatever the engine`(): Unit =
+        runBlocking {
+            for (engine in listOf(OkHttp, CIO, Java)) {
+                HttpClient(engine) { plugin() }.use { it.get(server.url) }
+            }
+            assertEquals(12, server.heads.size)
+            assertNoMark()
+        }
+
+    @Test
+    fun `no mark reaches a server from an engine that was in use before the plugin`(): Unit =
+        runBlocking {
+            HttpClient(OkHttp).use { plain ->
+                plain.get(server.url)
+                plain.config { plugin() }.get(server.url)
+                assertEquals(5, server.heads.size)
+                assertNoMark()
+            }
+        }
+
+    @Test
+    fun `a caller's header that looks like a mark goes on as it is and is not heeded`(): Unit =
+        runBlocking {
+            HttpClient(OkHttp) {
+                engine { config { comeback(app, quick) } }
+                plugin()
+            }.use { it.get(server.url) { header("Comeback-Layer", "false//") } }
+            assertOneCallOf(attempts = 4)
+            assertTrue(server.heads.all { "Comeback-Layer: false//" in it })
+        }
+
+    @Test
+    fun `the plugin inside retry stands down`(): Unit =
+        runBlocking {
+            HttpClient(CIO) {
+                plugin()
+                expectSuccess = true
+            }.use { client ->
+                val left = assertFailsWith<ServerResponseException> { app.retry(quick, ResponseClassifier) { client.get(server.url) } }
+                assertEquals(503, left.response.status.value)
+            }
+            assertOneCallOf(attempts = 4)
+        }
+
+    @Test
+    fun `the interceptor inside retry stands down where it runs on the block's thread`(): Unit =
+        runBlocking {
+            val http = OkHttpClient.Builder().comeback(app, quick).build()
+            assertFailsWith<IOException> {
+                app.retry(quick) {
+                    http.newCall(Request.Builder().url(server.url).build()).execute().use { if (it.code != 200) throw java.net.SocketException("reset") }
+                }
+            }
+            assertOneCallOf(attempts = 4)
+        }
+
+    @Test
+    fun `plugin and interceptor inside retry stand down both`(): Unit =
+        runBlocking {
+            HttpClient(OkHttp) {
+                engine { preconfigured = OkHttpClient() }
+                plugin()
+            }.use { client ->
+                assertFailsWith<IOException> {
+                    app.retry(quick) {
+                        client.get(server.url)
+                        throw java.net.SocketException("reset")
+                    }
+                }
+            }
+            assertOneCallOf(attempts = 4)
+        }
+
+    @Test
+    fun `where the policy says so OkHttp does not send again by itself`(): Unit =
+        runBlocking {
+            // The second request of a connection meets its end, which OkHttp would answer by a fresh connection of its own.
+            ScriptedServer { number -> if (number == 2) end() else status(200) }.use { flaky ->
+                HttpClient(OkHttp) { plugin(RetryPolicy.PAYMENT) }.use { client ->
+                    client.get(flaky.url)
+                    assertFailsWith<IOException> { client.post(flaky.url) { setBody("order") } }
+                    assertEquals(listOf("", "order"), flaky.bodies.toList())
+                }
+            }
+        }
+}

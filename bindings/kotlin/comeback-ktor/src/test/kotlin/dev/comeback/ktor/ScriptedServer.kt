@@ -1,0 +1,115 @@
+// A server on loopback that answers each request as a script says, also in ways no HTTP server would.
+package dev.comeback.ktor
+
+import java.io.BufferedInputStream
+import java.io.IOException
+import java.io.InputStream
+import java.net.InetAddress
+import java.net.ServerSocket
+import java.net.Socket
+import java.util.concurrent.CopyOnWriteArrayList
+import java.util.concurrent.atomic.AtomicInteger
+import kotlin.concurrent.thread
+
+/** Answers request [number], from 1, by [answer]: true keeps the connection, false closes it. */
+internal class ScriptedServer(
+    private val answer: Answer.(number: Int) -> Unit,
+) : AutoCloseable {
+    class Answer(
+        private val socket: Socket,
+    ) {
+        var keepsConnection = true
+
+        fun say(text: String) {
+            socket.getOutputStream().apply { write(text.encodeToByteArray()) }.flush()
+        }
+
+        fun status(
+            code: Int,
+            body: String = "",
+        ) = say("HTTP/1.1 $code X\r\nContent-Length: ${body.length}\r\n\r\n$body")
+
+        /** The connection ends here, in order. */
+        fun end() {
+            keepsConnection = false
+        }
+
+        /** The connection is reset here. */
+        fun reset() {
+            socket.setSoLinger(true, 0)
+            keepsConnection = false
+        }
+
+        /** Nothing comes until the client goes away. */
+        fun stall() {
+            while (socket.getInputStream().read() >= 0) {
+                // And on.
+            }
+            keepsConnection = false
+        }
+    }
+
+    private val listening = ServerSocket(0, 50, InetAddress.getByAddress(byteArrayOf(127, 0, 0, 1)))
+    private val open = CopyOnWriteArrayList<Socket>()
+    private val requests = AtomicInteger()
+    val port: Int = listening.localPort
+    val url = "http://127.0.0.1:$port/"
+
+    /** Heads of the requests that came in. */
+    val heads = CopyOnWriteArrayList<String>()
+
+    /** Their bodies. */
+    val bodies = CopyOnWriteArrayList<String>()
+
+    init {
+        thread(isDaemon = true) {
+            quietly {
+                while (true) {
+                    val socket = listening.accept()
+                    open += socket
+                    thread(isDaemon = true) { quietly { socket.use(::serve) } }
+                }
+            }
+        }
+    }
+
+    private fun serve(socket: Socket) {
+        val input = BufferedInputStream(socket.getInputStream())
+        while (true) {
+            val head = generateSequence { line(input) }.takeWhile { it.isNotEmpty() }.joinToString("\n")
+            if (head.isEmpty()) return
+            val length = Regex("(?i)\ncontent-length: (\\d+)").find(head)?.groupValues?.get(1)?.toInt() ?: 0
+            val body = ByteArray(length)
+            var read = 0
+            while (read < length) read += input.read(body, read, length - read).also { if (it < 0) return }
+            heads += head
+            bodies += body.decodeToString()
+            val answer = Answer(socket)
+            answer.answer(requests.incrementAndGet())
+            if (!answer.keepsConnection) return
+        }
+    }
+
+    private fun line(input: InputStream): String? {
+        val line = StringBuilder()
+        while (true) {
+            val byte = input.read()
+            if (byte < 0) return null
+            if (byte == '\n'.code) return line.toString().trimEnd('\r')
+            line.append(byte.toChar())
+        }
+    }
+
+    private inline fun quietly(action: () -> Unit) {
+        try {
+            action()
+        } catch (_: IOException) {
+            // The other side went away.
+        }
+    }
+
+    override fun close() {
+        listening.close()
+        open.forEach { quietly { it.close() } }
+    }
+}

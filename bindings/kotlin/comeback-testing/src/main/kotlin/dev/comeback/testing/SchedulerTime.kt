@@ -1,0 +1,45 @@
+// Time for tests of coroutines: the clock is runTest's own.
+package dev.comeback.testing
+
+import dev.comeback.Comeback
+import dev.comeback.Time
+import dev.comeback.Wakeup
+import kotlinx.coroutines.ExperimentalCoroutinesApi
+import kotlinx.coroutines.test.TestCoroutineScheduler
+
+/**
+ * The virtual time of a test's coroutines, to the millisecond. Coroutines wait by their dispatcher; a thread cannot wait in it.
+ *
+ * ```
+ * @Test
+ * fun loads() = runTest {
+ *     val comeback = Comeback { connectivity = ManualConnectivity(schedulerTime(testScheduler)) }
+ *     comeback.retry { repository.load() }
+ * }
+ * ```
+ */
+@OptIn(ExperimentalCoroutinesApi::class)
+public class SchedulerTime(
+    private val scheduler: TestCoroutineScheduler,
+) : Time {
+    /** The wall clock at instant 0, in milliseconds since 1970; null, the default: there is none. It goes on with [nanos]. */
+    @Volatile
+    public var wallMillisAtZero: Long? = null
+
+    override fun nanos(): Long = scheduler.currentTime * NANOS_PER_MILLI
+
+    override fun wallMillis(): Long? = wallMillisAtZero?.plus(scheduler.currentTime)
+
+    /** @throws IllegalStateException always */
+    override fun await(
+        wakeup: Wakeup,
+        until: Long,
+    ): Boolean = throw IllegalStateException("a thread cannot wait in runTest's time; use instantWaits() for clients that block")
+
+    private companion object {
+        const val NANOS_PER_MILLI = 1_000_000L
+    }
+}
+
+/** Lets the [Comeback] that is being built live in the time of a test's coroutines, which is returned. */
+public fun Comeback.Builder.schedulerTime(scheduler: TestCoroutineScheduler): SchedulerTime = SchedulerTime(scheduler).also { time = it }
