@@ -86,4 +86,14 @@ internal class Ground(
 internal fun MockRequestHandleScope.status(
     code: Int,
     vararg headers: Pair<String, String>,
-): HttpResponseData = respond("", HttpStatusCode.fromValue(code), headersOf(*headers.map { (name, value) -> name to listOf(value) }.toTypedArray()))
+): HttpResponseData =
+    respond(
+        "",
+        HttpStatusCode.fromValue(code),
+        headersOf(
+            *headers
+                .map { (name, value) ->
+                    name to listOf(value)
+                }.toTypedArray(),
+        ),
+    )

@@ -151,7 +151,13 @@ class OneLayerTest {
             val http = OkHttpClient.Builder().comeback(app, quick).build()
             assertFailsWith<IOException> {
                 app.retry(quick) {
-                    http.newCall(Request.Builder().url(server.url).build()).execute().use { if (it.code != 200) throw java.net.SocketException("reset") }
+                    http.newCall(Request.Builder().url(server.url).build()).execute().use {
+                        if (it.code !=
+                            200
+                        ) {
+                            throw java.net.SocketException("reset")
+                        }
+                    }
                 }
             }
             assertOneCallOf(attempts = 4)

@@ -12,6 +12,7 @@ import dev.comeback.ktor.Ground.Companion.KEY
 import dev.comeback.ktor.Ground.Companion.STEADY
 import dev.comeback.retryReport
 import io.ktor.client.call.body
+import io.ktor.client.engine.mock.respond
 import io.ktor.client.plugins.HttpRequestTimeoutException
 import io.ktor.client.plugins.HttpSend
 import io.ktor.client.plugins.HttpTimeout
@@ -25,13 +26,12 @@ import io.ktor.client.request.put
 import io.ktor.client.request.setBody
 import io.ktor.client.statement.HttpResponse
 import io.ktor.client.statement.bodyAsText
-import io.ktor.client.engine.mock.respond
 import io.ktor.http.HttpHeaders
 import io.ktor.http.HttpMethod
 import io.ktor.http.HttpStatusCode
 import io.ktor.http.content.ByteArrayContent
-import io.ktor.http.encodedPath
 import io.ktor.http.content.OutgoingContent
+import io.ktor.http.encodedPath
 import io.ktor.utils.io.ByteReadChannel
 import io.ktor.utils.io.ByteWriteChannel
 import io.ktor.utils.io.writeFully
@@ -201,7 +201,18 @@ class RulesTest {
     fun `a listed 409 goes again with a key only, and a cache's own 504 never`() =
         runTest {
             val ground = Ground(this)
-            val client = ground.client(RetryPolicy(STEADY) { retryStatuses = setOf(409, 504) }) { number -> status(if (number < 6) 409 else 504) }
+            val client =
+                ground.client(RetryPolicy(STEADY) { retryStatuses = setOf(409, 504) }) { number ->
+                    status(
+                        if (number <
+                            6
+                        ) {
+                            409
+                        } else {
+                            504
+                        },
+                    )
+                }
             client.post("http://host/")
             assertEquals(1, ground.sent.size)
             client.post("http://host/") { makeIdempotencyKey() }
@@ -265,7 +276,13 @@ class RulesTest {
                 runCurrent()
                 assertTrue(call.isCompleted)
                 assertEquals(1, ground.sent.size)
-                assertEquals("cancelled(caller)", ground.finished.single().reason.toString())
+                assertEquals(
+                    "cancelled(caller)",
+                    ground.finished
+                        .single()
+                        .reason
+                        .toString(),
+                )
             }
         }
 
@@ -280,7 +297,13 @@ class RulesTest {
                 }
             assertFailsWith<CancellationException> { withTimeout(500) { client.get("http://host/") } }
             assertEquals(1, ground.sent.size)
-            assertEquals("cancelled(call_timeout)", ground.finished.single().reason.toString())
+            assertEquals(
+                "cancelled(call_timeout)",
+                ground.finished
+                    .single()
+                    .reason
+                    .toString(),
+            )
         }
 
     @Test
@@ -294,7 +317,10 @@ class RulesTest {
                 }
             assertEquals(200, client.get("http://host/").status.value)
             assertEquals(listOf(0L, 1500, 4000), ground.sentAt)
-            assertEquals(setOf<FailureKind?>(FailureKind.ATTEMPT_TIMEOUT), ground.heard<RetryEvent.AttemptFailed>().map { it.failure }.toSet())
+            assertEquals(
+                setOf<FailureKind?>(FailureKind.ATTEMPT_TIMEOUT),
+                ground.heard<RetryEvent.AttemptFailed>().map { it.failure }.toSet(),
+            )
         }
 
     @Test
@@ -313,7 +339,13 @@ class RulesTest {
                     assertTrue(answer.exceptionOrNull() is HttpRequestTimeoutException, "$answer")
                     assertEquals(1, ground.sent.size)
                     assertEquals(2500, currentTime - start)
-                    assertEquals("cancelled(call_timeout)", ground.finished.single().reason.toString())
+                    assertEquals(
+                        "cancelled(call_timeout)",
+                        ground.finished
+                            .single()
+                            .reason
+                            .toString(),
+                    )
                 } else {
                     // No attempt is begun that the timeout would cut off.
                     assertEquals(503, answer.getOrThrow().status.value)
@@ -332,13 +364,24 @@ class RulesTest {
                 async {
                     runCatching {
                         client.get("http://host/") {
-                            executionContext.let { job -> launch { delay(300); job.cancel(CancellationException("outside", HttpRequestTimeoutException("url", 300))) } }
+                            executionContext.let { job ->
+                                launch {
+                                    delay(300)
+                                    job.cancel(CancellationException("outside", HttpRequestTimeoutException("url", 300)))
+                                }
+                            }
                         }
                     }
                 }
             assertTrue(call.await().exceptionOrNull() is HttpRequestTimeoutException)
             assertEquals(300, currentTime)
-            assertEquals("cancelled(call_timeout)", ground.finished.single().reason.toString())
+            assertEquals(
+                "cancelled(call_timeout)",
+                ground.finished
+                    .single()
+                    .reason
+                    .toString(),
+            )
         }
 
     @Test
@@ -382,7 +425,13 @@ class RulesTest {
                 }
             val response = client.get("http://host/") { makeIdempotencyKey() }
             assertEquals(listOf("host", "host", "other", "other", "other"), ground.sent.map { it.url.host })
-            assertEquals(1, ground.sent.map { it.headers[KEY] }.toSet().size)
+            assertEquals(
+                1,
+                ground.sent
+                    .map { it.headers[KEY] }
+                    .toSet()
+                    .size,
+            )
             assertEquals(StopReason.Attempts, response.retryReport?.reason)
             assertEquals(4, ground.finished.single().counted)
             assertEquals(listOf(0L, 1000, 1000, 3000, 7000), ground.sentAt)
@@ -448,7 +497,18 @@ class RulesTest {
                     request.setBody("other")
                 }
             }
-            val client = ground.client(configure = configure) { number -> if (number == 1) status(503) else if (number == 2) throw SocketTimeoutException("late") else status(200) }
+            val client =
+                ground.client(configure = configure) { number ->
+                    if (number ==
+                        1
+                    ) {
+                        status(503)
+                    } else if (number == 2) {
+                        throw SocketTimeoutException("late")
+                    } else {
+                        status(200)
+                    }
+                }
             client.post("http://host/") {
                 header(KEY, "mine")
                 setBody("body")
@@ -480,7 +540,10 @@ class RulesTest {
         runTest {
             val ground = Ground(this)
             val client =
-                ground.client(configure = { classify = { _, response, _ -> if (response?.status?.value == 404) OutcomeClass.TRANSIENT_STATUS else null } }) { status(404) }
+                ground.client(configure = {
+                    classify =
+                        { _, response, _ -> if (response?.status?.value == 404) OutcomeClass.TRANSIENT_STATUS else null }
+                }) { status(404) }
             client.get("http://host/")
             assertEquals(4, ground.sent.size)
             client.post("http://host/")
@@ -492,7 +555,18 @@ class RulesTest {
         runTest {
             val ground = Ground(this)
             val heard = ArrayList<String>()
-            val client = ground.client { number -> if (number == 1) status(503) else if (number == 2) throw SocketTimeoutException("late") else status(200) }
+            val client =
+                ground.client { number ->
+                    if (number ==
+                        1
+                    ) {
+                        status(503)
+                    } else if (number == 2) {
+                        throw SocketTimeoutException("late")
+                    } else {
+                        status(200)
+                    }
+                }
             client.monitor.subscribe(ComebackRetryEvent) { heard += "${it.retryCount} ${it.response?.status?.value} ${it.cause?.message}" }
             client.get("http://host/")
             assertEquals(listOf("1 503 null", "2 null late"), heard)
@@ -511,7 +585,10 @@ class RulesTest {
                 val ground = Ground(this)
                 val client =
                     ground.client { number ->
-                        ground.sent.last().body.handedOut()
+                        ground.sent
+                            .last()
+                            .body
+                            .handedOut()
                         if (number == 1) status(503) else status(200)
                     }
                 client.put("http://host/") {
@@ -542,7 +619,10 @@ class RulesTest {
                 }
             val client =
                 ground.client {
-                    (ground.sent.last().body as OutgoingContent.WriteChannelContent).writeTo(io.ktor.utils.io.ByteChannel())
+                    (ground.sent.last().body as OutgoingContent.WriteChannelContent).writeTo(
+                        io.ktor.utils.io
+                            .ByteChannel(),
+                    )
                     status(200)
                 }
             assertFailsWith<IOException> {
@@ -563,7 +643,18 @@ class RulesTest {
             val client =
                 ground.client { number ->
                     calls += ground.sent.last().executionContext
-                    if (number == 1) respond(io.ktor.utils.io.ByteChannel().also { bodies += it }, HttpStatusCode.ServiceUnavailable) else status(200)
+                    if (number ==
+                        1
+                    ) {
+                        respond(
+                            io.ktor.utils.io
+                                .ByteChannel()
+                                .also { bodies += it },
+                            HttpStatusCode.ServiceUnavailable,
+                        )
+                    } else {
+                        status(200)
+                    }
                 }
             val call = async { client.prepareGet("http://host/").execute { it.status.value } }
             advanceTimeBy(500)
@@ -576,7 +667,9 @@ class RulesTest {
     fun `a streamed body reaches the caller whole, however long after the head`() =
         runTest {
             val ground = Ground(this)
-            val body = io.ktor.utils.io.ByteChannel(autoFlush = true)
+            val body =
+                io.ktor.utils.io
+                    .ByteChannel(autoFlush = true)
             val client = ground.client(RetryPolicy.READ) { respond(body) }
             val text = async { client.prepareGet("http://host/").execute { it.bodyAsText() } }
             advanceTimeBy(60_000)
@@ -650,7 +743,11 @@ class RulesTest {
             val client = ground.client { number -> if (number == 1) status(503) else status(200) }
             client.get("http://host/")
             runCurrent()
-            assertEquals(0, client.coroutineContext.job.children.count { it.isActive })
+            assertEquals(
+                0,
+                client.coroutineContext.job.children
+                    .count { it.isActive },
+            )
             assertFalse(ground.sent.any { it.executionContext.isActive })
         }
 
@@ -659,7 +756,13 @@ class RulesTest {
         runTest {
             val ground = Ground(this)
             ground.comeback.close()
-            assertEquals(503, ground.client { status(503) }.get("http://host/").status.value)
+            assertEquals(
+                503,
+                ground
+                    .client { status(503) }
+                    .get("http://host/")
+                    .status.value,
+            )
             assertEquals(1, ground.sent.size)
         }
 
@@ -675,9 +778,20 @@ class RulesTest {
 
     private suspend fun OutgoingContent.handedOut() {
         when (this) {
-            is OutgoingContent.ReadChannelContent -> readFrom()
-            is OutgoingContent.WriteChannelContent -> writeTo(io.ktor.utils.io.ByteChannel())
-            else -> Unit
+            is OutgoingContent.ReadChannelContent -> {
+                readFrom()
+            }
+
+            is OutgoingContent.WriteChannelContent -> {
+                writeTo(
+                    io.ktor.utils.io
+                        .ByteChannel(),
+                )
+            }
+
+            else -> {
+                Unit
+            }
         }
     }
 }

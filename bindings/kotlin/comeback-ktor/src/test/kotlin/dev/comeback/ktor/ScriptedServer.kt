@@ -78,7 +78,12 @@ internal class ScriptedServer(
         while (true) {
             val head = generateSequence { line(input) }.takeWhile { it.isNotEmpty() }.joinToString("\n")
             if (head.isEmpty()) return
-            val length = Regex("(?i)\ncontent-length: (\\d+)").find(head)?.groupValues?.get(1)?.toInt() ?: 0
+            val length =
+                Regex("(?i)\ncontent-length: (\\d+)")
+                    .find(head)
+                    ?.groupValues
+                    ?.get(1)
+                    ?.toInt() ?: 0
             val body = ByteArray(length)
             var read = 0
             while (read < length) read += input.read(body, read, length - read).also { if (it < 0) return }

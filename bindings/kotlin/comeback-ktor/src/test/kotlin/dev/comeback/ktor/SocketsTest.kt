@@ -120,7 +120,12 @@ class SocketsTest {
         // OkHttp sends a GET again by itself, once; unseen, and not our attempt.
         ScriptedServer { number -> if (number < 3) broken() else status(200) }.use { server ->
             Through(engine).use { through ->
-                assertEquals(200, through.client.get(server.url).status.value)
+                assertEquals(
+                    200,
+                    through.client
+                        .get(server.url)
+                        .status.value,
+                )
                 assertTrue(through.failed.isNotEmpty())
                 assertEquals(setOf(OutcomeClass.IN_DOUBT), through.failed.map { it.outcome }.toSet())
             }
@@ -139,7 +144,12 @@ class SocketsTest {
         each { engine ->
             ScriptedServer { number -> if (number == 1) stall() else status(200) }.use { server ->
                 Through(engine, after = { install(HttpTimeout) { requestTimeoutMillis = 300 } }).use { through ->
-                    assertEquals(200, through.client.get(server.url).status.value)
+                    assertEquals(
+                        200,
+                        through.client
+                            .get(server.url)
+                            .status.value,
+                    )
                     assertEquals(FailureKind.ATTEMPT_TIMEOUT, through.failed.single().failure)
                     assertEquals(2, server.heads.size)
                 }
@@ -151,7 +161,12 @@ class SocketsTest {
         each { engine ->
             ScriptedServer { number -> if (number == 1) stall() else status(200) }.use { server ->
                 Through(engine, policy = RetryPolicy(QUICK) { attemptTimeout = 300.milliseconds }).use { through ->
-                    assertEquals(200, through.client.get(server.url).status.value)
+                    assertEquals(
+                        200,
+                        through.client
+                            .get(server.url)
+                            .status.value,
+                    )
                     assertEquals(FailureKind.ATTEMPT_TIMEOUT, through.failed.single().failure)
                     assertEquals(2, server.heads.size)
                 }
