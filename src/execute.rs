@@ -18,6 +18,8 @@ mod listener;
 
 mod session;
 
+mod telemetry;
+
 mod timer;
 
 mod wait;

@@ -13,6 +13,7 @@ use super::connectivity::{Connectivity, Waiter};
 use super::listener::contained;
 pub(crate) use super::session::Proof;
 use super::session::{CallSession, NextStep};
+use super::telemetry::{self, AttemptSpan};
 use super::timer::Timer;
 use super::wait::poll_wait;
 use crate::call::Limit;
@@ -25,6 +26,8 @@ use crate::request::RequestFacts;
 
 /// What a front end hands to the loop.
 pub(crate) trait Attempts {
+    /// Whether attempts make a span of their own, with more in it than the loop knows.
+    const HAS_SPAN: bool = false;
     /// What an attempt comes back with: answer or error.
     type Output;
     /// One attempt. Dropping it abandons it.
@@ -132,6 +135,7 @@ pin_project! {
         InFlight {
             #[pin]
             attempt: F,
+            span: AttemptSpan,
             hard_end: Option<Instant>,
             // When to ask `interrupt` again, if it said "not yet".
             ask_at: Option<Instant>,
@@ -222,18 +226,25 @@ where
                     };
                     let hard = start.limit.hard;
                     let hard_end = hard.map(|hard| connectivity.now().saturating_add(hard));
+                    let span = if A::HAS_SPAN {
+                        AttemptSpan::none()
+                    } else {
+                        AttemptSpan::new(start.resends)
+                    };
                     this.phase.set(Phase::InFlight {
-                        attempt: this.attempts.attempt(&start),
+                        attempt: span.within(|| this.attempts.attempt(&start)),
+                        span,
                         hard_end,
                         ask_at: None,
                     });
                 }
                 PhaseProjection::InFlight {
                     attempt,
+                    span,
                     hard_end,
                     ask_at,
                 } => {
-                    let mut ended = match attempt.poll(context) {
+                    let mut ended = match span.within(|| attempt.poll(context)) {
                         Poll::Ready(output) => Ended::CameBack(output),
                         Poll::Pending => {
                             let network = this.waiter.listen(context.waker());
@@ -270,6 +281,7 @@ where
                         }
                     };
                     let proof = this.attempts.proof();
+                    let span = span.clone();
                     this.phase.set(Phase::Over);
                     this.timer.as_mut().stop();
                     let connectivity = this.waiter.connectivity();
@@ -290,6 +302,9 @@ where
                                 .failed(policy, &proof.timed_out(), connectivity)
                         }
                     };
+                    for event in events.iter() {
+                        span.note(event);
+                    }
                     tell(this.attempts, this.session, events);
                     if !matches!(next, NextStep::Sleep { .. }) {
                         break (next, ended);
@@ -341,6 +356,7 @@ where
 fn tell<A: Attempts>(attempts: &mut A, session: &mut CallSession, events: Events) {
     for event in events {
         let id = session.id();
+        telemetry::tell(id, &event);
         // A listener's panic is its own.
         let _ = contained(|| attempts.hear(id, event));
     }

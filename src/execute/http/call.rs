@@ -80,6 +80,7 @@ impl HttpCall {
 }
 
 impl Attempts for HttpCall {
+    const HAS_SPAN: bool = true;
     type Output = Attempted;
     type Future = Pin<Box<dyn Future<Output = Attempted> + Send>>;
 
@@ -220,7 +221,6 @@ impl Attempts for HttpCall {
     }
 
     fn hear(&mut self, call_id: u64, event: Event) {
-        span::tell(call_id, &event);
         if let Some(listener) = &self.executor.listener {
             listener.on_event(&RetryEvent {
                 call_id,

@@ -1,9 +1,9 @@
 //! What `tracing` hears (feature `tracing`), by OpenTelemetry's names for HTTP clients; without the feature, nothing is left of it.
 
 #[cfg(feature = "tracing")]
-pub(super) use heard::{of_attempt, tell};
+pub(super) use heard::of_attempt;
 #[cfg(not(feature = "tracing"))]
-pub(super) use unheard::{of_attempt, tell};
+pub(super) use unheard::of_attempt;
 
 #[cfg(feature = "tracing")]
 mod heard {
@@ -13,7 +13,6 @@ mod heard {
     use tracing::{Instrument, Span, field};
 
     use super::super::call::Attempted;
-    use crate::event::Event;
 
     /// An attempt's span.
     pub(crate) struct AttemptSpan(Span);
@@ -62,11 +61,6 @@ mod heard {
             .instrument(self.0)
         }
     }
-
-    /// One event of a call.
-    pub(crate) fn tell(call_id: u64, event: &Event) {
-        tracing::debug!(call_id, ?event, "retry");
-    }
 }
 
 #[cfg(not(feature = "tracing"))]
@@ -74,7 +68,6 @@ mod unheard {
     use std::future::Future;
 
     use super::super::call::Attempted;
-    use crate::event::Event;
 
     pub(crate) struct AttemptSpan;
 
@@ -87,6 +80,4 @@ mod unheard {
             attempt
         }
     }
-
-    pub(crate) fn tell(_call_id: u64, _event: &Event) {}
 }
