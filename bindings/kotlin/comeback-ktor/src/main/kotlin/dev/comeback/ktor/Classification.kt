@@ -52,7 +52,20 @@ private fun clientKind(thrown: Throwable): FailureKind? =
 /** The engines' own types; none of them is on every app's class path. */
 private fun byName(thrown: Throwable): FailureKind? =
     when (thrown.javaClass.name) {
-        "io.ktor.client.engine.cio.FailToConnectException" -> FailureKind.CONNECT_TIMEOUT
-        "okhttp3.internal.http2.StreamResetException" -> FailureKind.STREAM_RESET
-        else -> null
+        "io.ktor.client.engine.cio.FailToConnectException" -> {
+            FailureKind.CONNECT_TIMEOUT
+        }
+
+        "okhttp3.internal.http2.StreamResetException" -> {
+            FailureKind.STREAM_RESET
+        }
+
+        // How Ktor says that a body it reads by itself has ended too early: it has no type of its own for it.
+        "java.lang.IllegalStateException" -> {
+            if (thrown.message?.startsWith("Content-Length mismatch") == true) FailureKind.UNEXPECTED_END else null
+        }
+
+        else -> {
+            null
+        }
     }

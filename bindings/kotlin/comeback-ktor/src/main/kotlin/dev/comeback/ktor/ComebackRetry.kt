@@ -16,12 +16,14 @@ import io.ktor.client.plugins.api.ClientPlugin
 import io.ktor.client.plugins.api.Send
 import io.ktor.client.plugins.api.createClientPlugin
 import io.ktor.client.plugins.pluginOrNull
+import io.ktor.client.request.ClientUpgradeContent
 import io.ktor.client.request.HttpRequestBuilder
 import io.ktor.client.utils.HttpRequestIsReadyForSending
 import io.ktor.client.utils.HttpResponseReceived
 import io.ktor.http.HttpHeaders
 import io.ktor.http.content.OutgoingContent
 import io.ktor.http.isWebsocket
+import io.ktor.utils.io.InternalAPI
 import kotlinx.coroutines.currentCoroutineContext
 import java.util.UUID
 
@@ -130,8 +132,8 @@ private class Door(
         return CallState(request.executionContext, session, facts, body, key, timeouts).also { request.attributes.put(CallState.KEY, it) }
     }
 
-    private fun isUpgrade(request: HttpRequestBuilder) =
-        request.url.protocol.isWebsocket() || request.body is OutgoingContent.ProtocolUpgrade
+    @OptIn(InternalAPI::class)
+    private fun isUpgrade(request: HttpRequestBuilder) = request.url.protocol.isWebsocket() || request.body is ClientUpgradeContent
 
     /** The request's key, made now if one is wanted; on the request itself, so that redirects take it along. */
     private fun keyOf(
