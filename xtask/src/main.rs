@@ -1,5 +1,6 @@
 //! The project's own commands; `cargo xtask` alone lists them. Each command has a file, named as it is.
 
+mod android;
 mod api;
 mod bench_kotlin;
 mod bindings;
@@ -25,8 +26,10 @@ Comeback's own commands.
 Usage: cargo xtask <command>
 
   demo [options]         ride the subway: the usual interceptor and Comeback side by side (`demo --help` lists options)
-  test [rust|kotlin]     everything that must hold: formats, lints, tests, documentation, the Maven build
+  test [rust|kotlin|android]  everything that must hold: formats, lints, tests, documentation, the Maven build
   bindings               generate the Kotlin binding and the native library for this machine; then plain `mvn test` works
+  android <command>      check, build, link and pack the Android artefact (`cargo xtask android` lists them)
+  size                   whether the core is small enough for an app: at most 400 KiB on arm64
   api                    record the Kotlin modules' public API, after a change that is meant
   oracle [options]       replay scenarios of the independent model through Rust and Kotlin
       --count N          how many through Rust (10000)
@@ -64,6 +67,11 @@ fn run() -> Result<ExitCode> {
         Some("herd") => return herd::run(rest(&mut arguments)?),
         Some("bench-kotlin") => return bench_kotlin::run(rest(&mut arguments)?),
         Some("test") => test::run(arguments)?,
+        Some("android") => android::run(arguments)?,
+        Some("size") => {
+            nothing_more(&mut arguments)?;
+            android::size()?;
+        }
         Some("oracle") => oracle::run(arguments)?,
         Some("bindings") => {
             nothing_more(&mut arguments)?;

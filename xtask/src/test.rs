@@ -1,4 +1,4 @@
-//! `cargo xtask test [rust|kotlin]`: everything that must hold, cheapest first.
+//! `cargo xtask test [rust|kotlin|android]`: everything that must hold, cheapest first.
 
 use crate::tally::Tally;
 use crate::{bindings, java, process, project};
@@ -7,23 +7,32 @@ use lexopt::Parser;
 use std::process::Command;
 
 pub fn run(mut arguments: Parser) -> Result<()> {
-    let (mut rust, mut kotlin) = (true, true);
+    let (mut rust, mut kotlin, mut android) = (true, true, false);
     if let Some(argument) = arguments.next()? {
         match argument {
             lexopt::Arg::Value(part) if part == "rust" => kotlin = false,
             lexopt::Arg::Value(part) if part == "kotlin" => rust = false,
+            lexopt::Arg::Value(part) if part == "android" => {
+                (rust, kotlin, android) = (false, false, true);
+            }
             lexopt::Arg::Value(part) => bail!(
-                "there is no part `{}`; there are `rust` and `kotlin`",
+                "there is no part `{}`; there are `rust`, `kotlin` and `android`",
                 part.to_string_lossy()
             ),
             other => return Err(other.unexpected().into()),
         }
+    }
+    if android {
+        return crate::android::test();
     }
     // Said at once, not after minutes of Rust.
     let maven = if kotlin { Some(java::maven()?) } else { None };
 
     let mut tally = Tally::default();
     let result = parts(rust, maven, &mut tally);
+    println!(
+        "\nNot part of this, minutes each: `cargo xtask test android` (the core for Android: types, link, size, shim, AAR, keep rules)"
+    );
     println!("\n{tally}{}", tally.closing_line());
     result
 }

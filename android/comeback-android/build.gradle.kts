@@ -1,0 +1,77 @@
+// The AAR: native libraries, the monitor, keep rules. Its Kotlin is also compiled and tested without Gradle, in bindings/kotlin/comeback-android.
+plugins {
+    alias(libs.plugins.android.library)
+    alias(libs.plugins.kotlin.android)
+    `maven-publish`
+}
+
+group = "dev.comeback"
+version = libs.versions.comeback.get()
+
+val repository: File = rootDir.parentFile
+
+/** One command builds the native libraries; Gradle knows what goes in and what comes out. The NDK is found by ANDROID_NDK_HOME. */
+val nativeLibraries by tasks.registering(Exec::class) {
+    workingDir = repository
+    commandLine("cargo", "xtask", "android", "build")
+    inputs.dir(repository.resolve("src"))
+    inputs.files(listOf("Cargo.toml", "Cargo.lock", "build.rs", "uniffi.toml").map(repository::resolve))
+    outputs.dir(repository.resolve("target/android/jniLibs"))
+}
+
+android {
+    namespace = "dev.comeback.android"
+    compileSdk = 36
+
+    defaultConfig {
+        minSdk = 24
+        testInstrumentationRunner = "androidx.test.runner.AndroidJUnitRunner"
+        consumerProguardFiles("consumer-rules.pro")
+    }
+    sourceSets {
+        getByName("main").jniLibs.srcDir(repository.resolve("target/android/jniLibs"))
+        getByName("androidTest") {
+            // The same files that Maven's module compiles: rules once, run on both.
+            kotlin.srcDir("src/sharedTest/kotlin")
+            resources.srcDir(repository.resolve("tests/vectors"))
+        }
+    }
+    compileOptions {
+        sourceCompatibility = JavaVersion.VERSION_1_8
+        targetCompatibility = JavaVersion.VERSION_1_8
+    }
+    publishing {
+        singleVariant("release") { withSourcesJar() }
+    }
+}
+
+kotlin {
+    explicitApi()
+    compilerOptions {
+        jvmTarget = org.jetbrains.kotlin.gradle.dsl.JvmTarget.JVM_1_8
+        languageVersion = org.jetbrains.kotlin.gradle.dsl.KotlinVersion.KOTLIN_2_2
+        apiVersion = org.jetbrains.kotlin.gradle.dsl.KotlinVersion.KOTLIN_2_2
+    }
+}
+
+tasks.named("preBuild") { dependsOn(nativeLibraries) }
+
+dependencies {
+    api(libs.comeback.core) {
+        // Replaced by the AAR below: the jar has JNA's libraries for desktops.
+        exclude(group = "net.java.dev.jna", module = "jna")
+    }
+    implementation(libs.jna) { artifact { type = "aar" } }
+
+    androidTestImplementation(libs.junit)
+    androidTestImplementation(libs.serialization.json)
+    androidTestImplementation(libs.androidx.test.runner)
+}
+
+publishing {
+    publications {
+        register<MavenPublication>("release") {
+            afterEvaluate { from(components["release"]) }
+        }
+    }
+}

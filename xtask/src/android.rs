@@ -1,0 +1,184 @@
+//! `cargo xtask android …`: what of the Android artefact can be built and shown, with or without Google's tools.
+
+mod aar;
+mod link;
+mod rules;
+mod toolchain;
+
+use crate::{process, project};
+use anyhow::{Context, Result, bail};
+use lexopt::{Arg, Parser};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use toolchain::Toolchain;
+
+/// What an Android library is built for: cargo's name, Android's, clang's.
+pub struct Target {
+    pub triple: &'static str,
+    pub abi: &'static str,
+    pub clang: &'static str,
+}
+
+pub const TARGETS: [Target; 4] = [
+    Target {
+        triple: "aarch64-linux-android",
+        abi: "arm64-v8a",
+        clang: "aarch64-linux-android24",
+    },
+    Target {
+        triple: "armv7-linux-androideabi",
+        abi: "armeabi-v7a",
+        clang: "armv7a-linux-androideabi24",
+    },
+    Target {
+        triple: "x86_64-linux-android",
+        abi: "x86_64",
+        clang: "x86_64-linux-android24",
+    },
+    Target {
+        triple: "i686-linux-android",
+        abi: "x86",
+        clang: "i686-linux-android24",
+    },
+];
+
+const HELP: &str = "\
+Usage: cargo xtask android <command>
+
+  check   type-check the core for the four ABIs
+  build   the four libraries, with the NDK that ANDROID_NDK_HOME names: target/android/jniLibs
+  link    arm64 and x86-64 libraries without an NDK, against the permitted symbols of API 24; never to be shipped
+  run     those libraries on Linux, behind a shim: a smoke test on both (arm64 under qemu), comeback-core's tests on x86-64
+  aar     pack the AAR without Gradle, from what `build` or else `link` made, and check what is in it
+  rules   shrink a small program with the AAR's keep rules and run it; and show that without a rule it does not run
+";
+
+pub fn run(mut arguments: Parser) -> Result<()> {
+    let Some(argument) = arguments.next()? else {
+        print!("{HELP}");
+        return Ok(());
+    };
+    let Arg::Value(command) = argument else {
+        return Err(argument.unexpected().into());
+    };
+    crate::nothing_more(&mut arguments)?;
+    match command.to_str() {
+        Some("check") => check(),
+        Some("build") => build(),
+        Some("link") => link::run(),
+        Some("run") => link::run_on_linux(),
+        Some("aar") => aar::run(),
+        Some("rules") => rules::run(),
+        _ => bail!(
+            "there is no command `android {}`; `cargo xtask android` lists what there is",
+            command.to_string_lossy()
+        ),
+    }
+}
+
+/// `cargo xtask test android`: all that can be shown on this machine; what needs tools that are not here is skipped with a word.
+pub fn test() -> Result<()> {
+    type Part = (&'static str, fn() -> Result<()>);
+    let parts: [Part; 6] = [
+        ("check", check),
+        ("link", link::run),
+        ("size", link::size),
+        ("run", link::run_on_linux),
+        ("aar", aar::run),
+        ("rules", rules::run),
+    ];
+    let without_linking = ["rules"];
+    for (name, part) in parts {
+        println!("\n== android {name}");
+        match link::missing() {
+            Some(missing) if !without_linking.contains(&name) => println!("skipped: {missing}"),
+            _ => part()?,
+        }
+    }
+    Ok(())
+}
+
+/// `cargo xtask size`: the gate for what an app pays.
+pub fn size() -> Result<()> {
+    link::size()
+}
+
+fn check() -> Result<()> {
+    let toolchain = Toolchain::find()?;
+    for target in &TARGETS {
+        println!("{}", target.triple);
+        process::run(toolchain.cargo("check", target).args([
+            "--package",
+            "comeback",
+            "--features",
+            "uniffi",
+        ]))?;
+    }
+    println!("The core type-checks for the four ABIs.");
+    Ok(())
+}
+
+fn build() -> Result<()> {
+    let ndk = std::env::var_os("ANDROID_NDK_HOME").map(PathBuf::from).context(
+        "ANDROID_NDK_HOME is not set: install the NDK (r27 or newer) and let it name its folder; `cargo xtask android link` does without",
+    )?;
+    let tools = ndk
+        .join("toolchains/llvm/prebuilt")
+        .join(format!(
+            "{}-x86_64",
+            std::env::consts::OS.replace("macos", "darwin")
+        ))
+        .join("bin");
+    for target in &TARGETS {
+        let linker = tools.join(format!("{}-clang", target.clang));
+        let mut cargo = process::cargo("rustc");
+        cargo.args(["--target", target.triple]);
+        process::run(library(&mut cargo, target, &linker))?;
+        let built = project::target()
+            .join(target.triple)
+            .join("release/libcomeback.so");
+        put_stripped(&tools.join("llvm-strip"), &built, target)?;
+    }
+    Ok(())
+}
+
+/// What every build of the library has in common. An app pays by the kilobyte, and a decision is short either way: hence `z`.
+pub fn library<'a>(cargo: &'a mut Command, target: &Target, linker: &Path) -> &'a mut Command {
+    let name = target.triple.to_uppercase().replace('-', "_");
+    cargo
+        .args([
+            "--package",
+            "comeback",
+            "--lib",
+            "--release",
+            "--features",
+            "uniffi",
+        ])
+        .args(["--crate-type", "cdylib"])
+        .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "z")
+        .env(format!("CARGO_TARGET_{name}_LINKER"), linker)
+}
+
+pub fn put_stripped(strip: &Path, library: &Path, target: &Target) -> Result<PathBuf> {
+    let folder = libraries().join(target.abi);
+    fs::create_dir_all(&folder).with_context(|| format!("{} cannot be made", folder.display()))?;
+    let stripped = folder.join("libcomeback.so");
+    process::run(
+        Command::new(strip)
+            .arg("--strip-unneeded")
+            .arg("-o")
+            .arg(&stripped)
+            .arg(library),
+    )?;
+    Ok(stripped)
+}
+
+/// Where Gradle and `aar` take the libraries from.
+pub fn libraries() -> PathBuf {
+    place().join("jniLibs")
+}
+
+pub fn place() -> PathBuf {
+    project::target().join("android")
+}

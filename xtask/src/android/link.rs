@@ -1,0 +1,365 @@
+//! `android link`: real libraries without an NDK, against stubs of what API 24 has. What they need, export and weigh is checked; they are for these
+//! checks and never to be shipped.
+//!
+//! The list of permitted symbols is written by hand and reviewed against API 24. One taken from the library itself would prove nothing.
+
+use super::toolchain::Toolchain;
+use super::{TARGETS, Target, place, put_stripped};
+use crate::{process, project};
+use anyhow::{Context, Result, bail, ensure};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// What the core may weigh in an app, stripped, on arm64.
+const LARGEST: u64 = 400 * 1024;
+const PAGE: u64 = 0x4000;
+const TOOLS: [&str; 5] = [
+    "clang-19",
+    "ld.lld-19",
+    "llvm-strip-19",
+    "llvm-readelf-19",
+    "llvm-nm-19",
+];
+
+/// What makes a library of it: the two that have an unwinder without an NDK.
+fn linked() -> impl Iterator<Item = &'static Target> {
+    TARGETS
+        .iter()
+        .filter(|target| ["arm64-v8a", "x86_64"].contains(&target.abi))
+}
+
+/// Why it cannot be done here, if so.
+pub fn missing() -> Option<String> {
+    if let Err(error) = Toolchain::find() {
+        return Some(error.to_string());
+    }
+    let absent: Vec<&str> = TOOLS.into_iter().filter(|tool| !is_there(tool)).collect();
+    (!absent.is_empty()).then(|| {
+        format!(
+            "{} not installed: `apt-get install clang-19 lld-19 llvm-19`",
+            absent.join(", ")
+        )
+    })
+}
+
+fn is_there(tool: &str) -> bool {
+    Command::new(tool)
+        .arg("--version")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success())
+}
+
+pub fn run() -> Result<()> {
+    if let Some(missing) = missing() {
+        bail!("{missing}");
+    }
+    for target in linked() {
+        let stripped = library(target)?;
+        inspect(&stripped)?;
+        println!(
+            "{}: {} KB stripped; needs only what API 24 has, aligned to 16 KB, exports the binding",
+            target.abi,
+            fs::metadata(&stripped)?.len() / 1024
+        );
+    }
+    Ok(())
+}
+
+pub fn size() -> Result<()> {
+    if let Some(missing) = missing() {
+        bail!("{missing}");
+    }
+    let bytes = fs::metadata(library(&TARGETS[0])?)?.len();
+    println!(
+        "core, arm64, stripped: {} of {} KiB",
+        bytes.div_ceil(1024),
+        LARGEST / 1024
+    );
+    ensure!(
+        bytes <= LARGEST,
+        "the core has become too large: {bytes} bytes, {LARGEST} are allowed"
+    );
+    Ok(())
+}
+
+/// The libraries on Linux: a shim stands for what glibc lacks of bionic. arm64 runs under qemu.
+pub fn run_on_linux() -> Result<()> {
+    if let Some(missing) = missing() {
+        bail!("{missing}");
+    }
+    for (target, compiler, runner) in [
+        (
+            &TARGETS[0],
+            "aarch64-linux-gnu-gcc",
+            Some(["qemu-aarch64-static", "-L", "/usr/aarch64-linux-gnu"]),
+        ),
+        (&TARGETS[2], "gcc", None),
+    ] {
+        for tool in [Some(compiler), runner.map(|runner| runner[0])]
+            .into_iter()
+            .flatten()
+        {
+            ensure!(
+                is_there(tool),
+                "{tool} is not installed: `apt-get install gcc gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static`"
+            );
+        }
+        let library = library(target)?;
+        let shims = place().join("shims").join(target.abi);
+        fs::create_dir_all(&shims)
+            .with_context(|| format!("{} cannot be made", shims.display()))?;
+        let source = project::root().join("android/link/run");
+        for name in ["libc.so", "libm.so", "libdl.so", "liblog.so"] {
+            process::run(
+                Command::new(compiler)
+                    .args(["-shared", "-fPIC", "-o"])
+                    .arg(shims.join(name))
+                    .arg(source.join("shim.c"))
+                    .arg(format!("-Wl,-soname,{name}")),
+            )?;
+        }
+        let smoke = shims.join("smoke");
+        process::run(
+            Command::new(compiler)
+                .arg("-o")
+                .arg(&smoke)
+                .arg(source.join("smoke.c"))
+                .arg("-ldl"),
+        )?;
+        let mut program = match runner {
+            Some([qemu, option, root]) => {
+                let mut program = Command::new(qemu);
+                program.args([option, root, "-E"]);
+                program
+                    .arg(format!("LD_LIBRARY_PATH={}", shims.display()))
+                    .arg(&smoke);
+                program
+            }
+            None => {
+                let mut program = Command::new(&smoke);
+                program.env("LD_LIBRARY_PATH", &shims);
+                program
+            }
+        };
+        print!(
+            "{}: {}",
+            target.abi,
+            process::output(program.arg(&library))?
+        );
+    }
+    kotlin_tests()
+}
+
+/// The x86-64 library under the tests of comeback-core, in the place of the one in the jar.
+fn kotlin_tests() -> Result<()> {
+    crate::bindings::run()?;
+    let library = super::libraries().join("x86_64/libcomeback.so");
+    let mut maven = crate::java::maven()?;
+    maven
+        .args([
+            "--no-transfer-progress",
+            "test",
+            "--projects",
+            "comeback-core",
+            "--also-make",
+        ])
+        .arg(format!(
+            "-Duniffi.component.comeback.libraryOverride={}",
+            library.display()
+        ))
+        .env("LD_LIBRARY_PATH", place().join("shims/x86_64"));
+    process::run(&mut maven)
+}
+
+/// Built, linked and stripped.
+fn library(target: &Target) -> Result<PathBuf> {
+    let toolchain = Toolchain::find()?;
+    let stubs = place().join("stubs").join(target.abi);
+    fs::create_dir_all(&stubs).with_context(|| format!("{} cannot be made", stubs.display()))?;
+    begin_and_end(target, &stubs)?;
+    stub_libraries(target, &stubs)?;
+    unwinder(&toolchain, target, &stubs)?;
+    let linker = linker(target, &stubs)?;
+    process::run(super::library(
+        &mut toolchain.cargo("rustc", target),
+        target,
+        &linker,
+    ))?;
+    let built = place().join(target.triple).join("release/libcomeback.so");
+    put_stripped(Path::new("llvm-strip-19"), &built, target)
+}
+
+fn clang(target: &Target) -> Command {
+    let mut clang = Command::new("clang-19");
+    clang.arg(format!("--target={}", target.clang));
+    clang
+}
+
+/// What the NDK's crtbegin_so.o does.
+fn begin_and_end(target: &Target, stubs: &Path) -> Result<()> {
+    let source = stubs.join("crt_so.c");
+    let code = "extern void __cxa_finalize(void *);\n\
+        __attribute__((visibility(\"hidden\"))) void *__dso_handle = &__dso_handle;\n\
+        __attribute__((destructor)) static void finish(void) { __cxa_finalize(&__dso_handle); }\n";
+    fs::write(&source, code)?;
+    process::run(
+        clang(target)
+            .args(["-fPIC", "-c"])
+            .arg(&source)
+            .arg("-o")
+            .arg(stubs.join("crt_so.o")),
+    )
+}
+
+/// libc with the permitted symbols and nothing else; the others empty, because rustc names them.
+fn stub_libraries(target: &Target, stubs: &Path) -> Result<()> {
+    for name in ["c", "m", "dl", "log"] {
+        let assembly: String = if name == "c" {
+            permitted()?
+                .iter()
+                .map(|symbol| format!(".globl {symbol}\n.type {symbol},%function\n{symbol}:\n"))
+                .collect()
+        } else {
+            String::new()
+        };
+        let source = stubs.join(format!("{name}.s"));
+        fs::write(&source, assembly)?;
+        process::run(
+            clang(target)
+                .args(["-nostdlib", "--ld-path=/usr/bin/ld.lld-19", "-shared"])
+                .arg(format!("-Wl,-soname,lib{name}.so"))
+                .arg("-o")
+                .arg(stubs.join(format!("lib{name}.so")))
+                .arg(&source),
+        )?;
+    }
+    Ok(())
+}
+
+fn permitted() -> Result<Vec<String>> {
+    let path = project::root().join("android/link/permitted-symbols.txt");
+    let text =
+        fs::read_to_string(&path).with_context(|| format!("{} is missing", path.display()))?;
+    Ok(text
+        .lines()
+        .map(|line| line.split('#').next().unwrap_or("").trim().to_owned())
+        .filter(|symbol| !symbol.is_empty())
+        .collect())
+}
+
+/// The NDK's libunwind has a stand-in in Rust.
+fn unwinder(toolchain: &Toolchain, target: &Target, stubs: &Path) -> Result<()> {
+    let mut cargo = toolchain.cargo("build", target);
+    cargo
+        .args([
+            "--release",
+            "--locked",
+            "--manifest-path",
+            "android/link/unwind/Cargo.toml",
+        ])
+        .arg("--target-dir")
+        .arg(place());
+    process::run(&mut cargo)?;
+    fs::copy(
+        place().join(target.triple).join("release/libunwind.a"),
+        stubs.join("libunwind.a"),
+    )?;
+    Ok(())
+}
+
+/// A program that cargo takes for the linker.
+fn linker(target: &Target, stubs: &Path) -> Result<PathBuf> {
+    let path = stubs.join("linker");
+    let here = stubs.display();
+    let clang = target.clang;
+    let script = format!(
+        "#!/bin/sh\nexec clang-19 --target={clang} --ld-path=/usr/bin/ld.lld-19 -nostdlib -L {here} {here}/crt_so.o \"$@\" \
+         -Wl,--no-dependent-libraries -Wl,-z,defs\n"
+    );
+    fs::write(&path, script)?;
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;
+    }
+    Ok(path)
+}
+
+/// Alignment, needed libraries, needed and exported symbols, as the library itself says.
+fn inspect(library: &Path) -> Result<()> {
+    let headers = process::output(
+        Command::new("llvm-readelf-19")
+            .args(["-lW", "-d"])
+            .arg(library),
+    )?;
+    let loads: Vec<&str> = headers
+        .lines()
+        .filter(|line| line.trim_start().starts_with("LOAD"))
+        .collect();
+    ensure!(
+        !loads.is_empty(),
+        "{} has no segments to load",
+        library.display()
+    );
+    for load in loads {
+        let alignment = load.split_whitespace().last().unwrap_or("");
+        ensure!(
+            u64::from_str_radix(alignment.trim_start_matches("0x"), 16) == Ok(PAGE),
+            "a segment is aligned to {alignment}, not to 16 KB: {load}"
+        );
+    }
+    let needed: Vec<&str> = headers
+        .lines()
+        .filter(|line| line.contains("(NEEDED)"))
+        .collect();
+    for line in needed {
+        let known = ["[libc.so]", "[libm.so]", "[libdl.so]", "[liblog.so]"];
+        ensure!(
+            known.iter().any(|name| line.contains(name)),
+            "an unexpected library is needed: {line}"
+        );
+    }
+    let permitted = permitted()?;
+    for symbol in symbols(library, "--undefined-only")? {
+        ensure!(
+            permitted.contains(&symbol),
+            "{symbol} is needed, and API 24 is not known to have it"
+        );
+    }
+    let exported = symbols(library, "--defined-only")?;
+    for prefix in ["ffi_comeback_", "uniffi_comeback_"] {
+        ensure!(
+            exported.iter().any(|symbol| symbol.starts_with(prefix)),
+            "nothing that begins with {prefix} is exported"
+        );
+    }
+    let foreign: Vec<&String> = exported
+        .iter()
+        .filter(|symbol| {
+            !["ffi_", "uniffi_", "UNIFFI_"]
+                .iter()
+                .any(|prefix| symbol.starts_with(prefix))
+        })
+        .collect();
+    ensure!(
+        foreign.is_empty(),
+        "what is not the binding's is exported: {foreign:?}"
+    );
+    Ok(())
+}
+
+fn symbols(library: &Path, which: &str) -> Result<Vec<String>> {
+    let listed = process::output(
+        Command::new("llvm-nm-19")
+            .args(["-D", "--format=just-symbols", which])
+            .arg(library),
+    )?;
+    Ok(listed
+        .lines()
+        .map(|symbol| symbol.split('@').next().unwrap_or(symbol).to_owned())
+        .filter(|symbol| !symbol.is_empty())
+        .collect())
+}
