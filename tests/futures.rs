@@ -6,10 +6,12 @@ use std::cell::Cell;
 use std::error::Error;
 use std::fmt;
 use std::future::pending;
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use comeback::*;
+use tokio::sync::Semaphore;
 
 #[derive(Debug, PartialEq, Eq)]
 struct Broken(u32);
@@ -155,4 +157,95 @@ async fn a_dropped_call_leaves_no_waiter_and_says_that_it_was_cancelled() {
             ..
         }))
     ));
+}
+
+/// A generator good enough to choose moments by.
+fn random(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(1);
+    splitmix64(0x00D1_CE00, *state)
+}
+
+/// Calls whose attempts fail, hang or succeed, dropped at any moment, under edges and losses: nothing is left behind.
+#[tokio::test(start_paused = true)]
+async fn ten_thousand_random_drops_leave_no_waiter_no_permit_no_task() {
+    let mut state = 0;
+    let hub = hub();
+    let limit = Arc::new(Semaphore::new(4));
+    let in_flight = Arc::new(AtomicUsize::new(0));
+    let policy = steady()
+        .to_builder()
+        .jitter(Jitter::Full)
+        .attempt_timeout(Duration::from_millis(700))
+        .build()
+        .unwrap();
+    let mut dropped = 0;
+    let mut running = tokio::task::JoinSet::new();
+    for round in 0..10_000_u64 {
+        let attempt = {
+            let (in_flight, kind) = (in_flight.clone(), random(&mut state) % 4);
+            move || {
+                let guard = Guard::enter(&in_flight);
+                async move {
+                    let _guard = guard;
+                    match kind {
+                        0 => pending::<()>().await,
+                        1 => tokio::time::sleep(Duration::from_millis(300)).await,
+                        _ => {}
+                    }
+                    if kind == 3 {
+                        Ok(vec![Ok(())])
+                    } else {
+                        Err(Broken(0))
+                    }
+                }
+            }
+        };
+        let cut = Duration::from_micros(random(&mut state) % 3_000_000);
+        let network = hub.clone();
+        let (hub, limit, policy) = (hub.clone(), limit.clone(), policy.clone());
+        let is_batch = round % 2 == 0;
+        running.spawn(async move {
+            let cut = tokio::time::sleep(cut);
+            if is_batch {
+                let call = batch(&policy, vec![round], move |_| attempt()).limit(&limit);
+                let call = call.connectivity(&hub).into_future();
+                tokio::select! { biased; () = cut => true, _ = call => false }
+            } else {
+                let call = attempt.retry(&policy).connectivity(&hub).into_future();
+                tokio::select! { biased; () = cut => true, _ = call => false }
+            }
+        });
+        match random(&mut state) % 16 {
+            0 => _ = network.restored(),
+            1 => _ = network.available(Network::usable((round % 3) as i64)),
+            2 => _ = network.lost((round % 3) as i64),
+            _ => {}
+        }
+        while running.len() > 50 {
+            dropped += usize::from(running.join_next().await.unwrap().unwrap());
+        }
+    }
+    while let Some(cut) = running.join_next().await {
+        dropped += usize::from(cut.unwrap());
+    }
+    assert!(dropped > 2_000, "{dropped} were dropped under way");
+    assert_eq!(hub.waiting(), 0);
+    assert_eq!(limit.available_permits(), 4);
+    assert_eq!(in_flight.load(Ordering::Relaxed), 0);
+}
+
+/// Counts attempts in flight.
+struct Guard(Arc<AtomicUsize>);
+
+impl Guard {
+    fn enter(count: &Arc<AtomicUsize>) -> Guard {
+        count.fetch_add(1, Ordering::Relaxed);
+        Guard(count.clone())
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
