@@ -60,7 +60,7 @@ fn call(hub: &Waiters<Hub>, noted: &Snapshot) -> u32 {
     let answer = decide(
         &policy,
         begun,
-        &noted,
+        noted,
         &failed,
         &signals(hub.read(Hub::snapshot)),
     );
