@@ -105,3 +105,36 @@ async fn attempts_are_spans_and_what_happens_to_a_call_are_events() {
     );
     assert!(!said("secret"), "no error's own text");
 }
+
+#[cfg(feature = "reqwest")]
+#[tokio::test]
+async fn an_http_attempt_is_a_client_span_without_its_address() {
+    let heard = Heard::default();
+    let _guard = subscriber::set_default(heard.clone());
+    let refused = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = refused.local_addr().unwrap();
+    drop(refused);
+    let policy = RetryPolicy::builder()
+        .base(Duration::from_millis(1))
+        .max_attempts(2)
+        .build()
+        .unwrap();
+    let executor = Executor::builder().policy(policy).build().unwrap();
+    let request = executor.get(format!("http://{address}/private"));
+    assert!(request.send().await.is_err());
+
+    let lines = heard.0.lock().unwrap().clone();
+    let said = |part: &str| lines.iter().any(|line| line.contains(part));
+    assert!(
+        said("span 1 http.request otel.kind=\"client\""),
+        "{lines:#?}"
+    );
+    assert!(said("http.request.method=\"GET\""), "{lines:#?}");
+    assert!(
+        said("span 1 has error.type=\"connect_refused\""),
+        "{lines:#?}"
+    );
+    assert!(said("span 2 has http.request.resend_count=1"), "{lines:#?}");
+    assert!(!said("span 3"), "one span for each attempt: {lines:#?}");
+    assert!(!said("private") && !said("127.0.0.1"), "{lines:#?}");
+}

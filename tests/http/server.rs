@@ -12,7 +12,7 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http_body_util::combinators::BoxBody;
@@ -52,6 +52,8 @@ pub(crate) enum Act {
     Stall,
     /// Reads the request and answers after this long.
     Slow(Duration),
+    /// Reads the request and answers after this long with this status.
+    SlowStatus(Duration, u16),
     /// Answers 200, sends half of the body, and closes the connection.
     HalfBody,
     /// Answers 200 and sends half of the body, the rest never.
@@ -97,6 +99,8 @@ pub(crate) struct Heard {
     pub(crate) body: Option<Bytes>,
     /// The connection it came on, numbered from 0.
     pub(crate) connection: usize,
+    /// When its head was there.
+    pub(crate) at: Instant,
 }
 
 impl Heard {
@@ -329,6 +333,7 @@ async fn answer(
             headers: head.headers,
             body: None,
             connection,
+            at: Instant::now(),
         });
         heard.len() - 1
     };
@@ -352,6 +357,10 @@ async fn answer(
         Act::Slow(after) => {
             tokio::time::sleep(after).await;
             Ok(Response::new(full("ok")))
+        }
+        Act::SlowStatus(after, status) => {
+            tokio::time::sleep(after).await;
+            Ok(Response::builder().status(status).body(full("ok"))?)
         }
         Act::HalfBody => Ok(sized(
             8,

@@ -9,6 +9,7 @@ mod fresh;
 mod herd;
 mod java;
 mod oracle;
+mod peers_rust;
 mod process;
 mod program;
 mod project;
@@ -37,6 +38,7 @@ Usage: cargo xtask <command>
       --seed S           the first scenario's seed (one never used before)
       --model DIR        where the model lies (../shared/oracle)
   herd [options]         many clients at one server, simulated: what each way of waiting does to it (`herd --help`)
+  peers-rust             retry HTTP beside reqwest-retry, backon and tower on one failing server, and write docs/peers-rust.md
   bench-kotlin [NAME …]  measure what a decision, a start, a wake and a first attempt cost in Kotlin (`bench-kotlin --help`)
 ";
 
@@ -73,6 +75,10 @@ fn run() -> Result<ExitCode> {
             android::size()?;
         }
         Some("oracle") => oracle::run(arguments)?,
+        Some("peers-rust") => {
+            nothing_more(&mut arguments)?;
+            peers_rust::run()?;
+        }
         Some("bindings") => {
             nothing_more(&mut arguments)?;
             bindings::run()?;

@@ -20,13 +20,14 @@ mod heard {
     /// A client span for one attempt. No URL, header or body is in it.
     pub(crate) fn of_attempt(method: &Method, resends: u32) -> AttemptSpan {
         let span = tracing::info_span!(
+            target: "comeback",
             "http.request",
             otel.kind = "client",
             otel.name = method.as_str(),
             http.request.method = method.as_str(),
             http.request.resend_count = field::Empty,
             http.response.status_code = field::Empty,
-            error.r#type = field::Empty,
+            "error.type" = field::Empty,
         );
         if resends > 0 {
             span.record("http.request.resend_count", resends);
