@@ -6,7 +6,6 @@ use anyhow::{Context, Result};
 pub fn run() -> Result<()> {
     let page = process::output(process::cargo("run").args([
         "--quiet",
-        "--locked",
         "--release",
         "--manifest-path",
         "benches/peers-rust/Cargo.toml",

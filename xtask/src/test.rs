@@ -49,9 +49,11 @@ fn parts(rust: bool, maven: Option<Command>, tally: &mut Tally) -> Result<()> {
 
 fn rust_part(tally: &mut Tally) -> Result<()> {
     step(process::cargo("fmt").args(["--all", "--check"]))?;
-    // The fuzz targets are a workspace of their own, with a compiler of their own.
-    if project::root().join("fuzz/Cargo.toml").exists() {
-        step(process::cargo("fmt").args(["--manifest-path", "fuzz/Cargo.toml", "--check"]))?;
+    // Workspaces of their own: the fuzz targets have a compiler of their own, the peers a lock file of their own.
+    for manifest in ["fuzz/Cargo.toml", "benches/peers-rust/Cargo.toml"] {
+        if project::root().join(manifest).exists() {
+            step(process::cargo("fmt").args(["--manifest-path", manifest, "--check"]))?;
+        }
     }
     // The core alone, the executor without unsafe code of the binding's, and everything.
     for features in [&[][..], &["--features", "tokio"], &["--all-features"]] {

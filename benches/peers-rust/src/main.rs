@@ -164,9 +164,10 @@ async fn main() {
     println!("# Retrying HTTP in Rust, side by side\n");
     println!(
         "The same failing server before each, in one run of `cargo xtask peers-rust`, which writes this page: {}. Each is set up as its \
-         documentation's first example does, with the same budget (unless a row says otherwise: 4 attempts, waits of 200 ms doubling up to \
-         2 s, full jitter where it has it, 4 s in all where it knows such a cap). Requests are counted at the server; where none can arrive, \
-         connections are. Waits are drawn, so times differ from run to run.\n",
+         documentation's first example does (backon with a `when` for transient errors, tower with the policy it leaves to the app), on \
+         the same budget: unless a row says otherwise 4 attempts, waits of 200 ms doubling up to 2 s, full jitter where it has it, 4 s in \
+         all where it knows such a cap. Requests are counted at the server; where none can arrive, connections are. ✓ and ✗ say whether \
+         what is right was kept. Waits are drawn, so times differ from run to run.\n",
         Peer::ALL.map(Peer::version).join(", ")
     );
     println!(
