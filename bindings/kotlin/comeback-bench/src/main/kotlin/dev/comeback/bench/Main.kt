@@ -14,6 +14,7 @@ private val BENCHMARKS =
         Benchmark("decision", "one question to the core from Kotlin, and where its time and bytes go", ::measureDecision),
         Benchmark("cold", "the first decision of a fresh process, and what start-up costs its thread", ::measureColdStart),
         Benchmark("edge", "from the network's return to the next attempt, with 1 and 200 waiting threads", ::measureEdge),
+        Benchmark("edge-coroutines", "the same with 1, 100 and 10,000 waiting coroutines", ::measureEdgeOfCoroutines),
         Benchmark(
             "success",
             "a call that succeeds at once: OkHttp without us, with an interceptor that only proceeds, with ours",

@@ -1,0 +1,284 @@
+// One vector, every driver: interceptor, plugin and retry { } send the same number of requests at the same virtual times.
+package dev.comeback.checks
+
+import dev.comeback.Comeback
+import dev.comeback.ManualConnectivity
+import dev.comeback.coroutines.AttemptResult
+import dev.comeback.coroutines.RetryClassifier
+import dev.comeback.coroutines.retry
+import dev.comeback.ktor.ComebackRetry
+import dev.comeback.okhttp.comeback
+import dev.comeback.testing.SchedulerTime
+import dev.comeback.testing.VirtualTime
+import io.ktor.client.HttpClient
+import io.ktor.client.engine.mock.MockEngine
+import io.ktor.client.engine.mock.MockEngineConfig
+import io.ktor.client.engine.mock.respond
+import io.ktor.client.request.request
+import io.ktor.client.request.setBody
+import io.ktor.http.HttpMethod
+import io.ktor.http.HttpStatusCode
+import io.ktor.http.content.OutgoingContent
+import io.ktor.http.headers
+import io.ktor.utils.io.ByteReadChannel
+import kotlinx.coroutines.ExperimentalCoroutinesApi
+import kotlinx.coroutines.cancel
+import kotlinx.coroutines.delay
+import kotlinx.coroutines.launch
+import kotlinx.coroutines.test.StandardTestDispatcher
+import kotlinx.coroutines.test.TestCoroutineScheduler
+import kotlinx.coroutines.test.TestScope
+import kotlinx.coroutines.test.currentTime
+import kotlinx.coroutines.test.runTest
+import okhttp3.MediaType
+import okhttp3.OkHttpClient
+import okhttp3.Protocol
+import okhttp3.Request
+import okhttp3.RequestBody
+import okhttp3.RequestBody.Companion.toRequestBody
+import okhttp3.Response
+import okhttp3.ResponseBody.Companion.toResponseBody
+import okio.Buffer
+import okio.BufferedSink
+import org.junit.jupiter.api.DynamicTest
+import org.junit.jupiter.api.DynamicTest.dynamicTest
+import org.junit.jupiter.api.Test
+import org.junit.jupiter.api.TestFactory
+import java.io.IOException
+import java.security.Security
+import kotlin.test.assertEquals
+import kotlin.test.assertTrue
+
+@OptIn(ExperimentalCoroutinesApi::class)
+class DriversTest {
+    private val scripts = Script.all().filter { it.isForDrivers }
+
+    @Test
+    fun `most vectors are for all drivers, and many for retry`() {
+        val counts = listOf(Script.all().size, scripts.size, scripts.count { it.isForBlocks }, scripts.count { it.begins.size > 1 })
+        assertTrue(counts[1] > 60 && counts[2] > 40 && counts[3] > 15 && scripts.count { it.isOvertaken } < 5, "$counts")
+    }
+
+    @TestFactory
+    fun `all drivers send the same requests at the same times`(): List<DynamicTest> =
+        scripts.map { script ->
+            dynamicTest(script.name) {
+                val before = Security.getProperty(NEGATIVE_CACHE)
+                Security.setProperty(NEGATIVE_CACHE, script.lookUpSeconds.toString())
+                try {
+                    val throughInterceptor = throughInterceptor(script)
+                    if (!script.isOvertaken) assertEquals(throughInterceptor, throughPlugin(script), "the plugin")
+                    if (script.isForBlocks) assertEquals(throughInterceptor, throughRetry(script), "retry")
+                    // What the vector says itself, where it says it to the end.
+                    assertEquals(script.begins, throughInterceptor.take(script.begins.size), "the vector")
+                } finally {
+                    Security.setProperty(NEGATIVE_CACHE, before.orEmpty())
+                }
+            }
+        }
+
+    private fun throughInterceptor(script: Script): List<Long> {
+        val sent = ArrayList<Long>()
+        val clock = VirtualTime().apply { wallMillisAtZero = script.wallAtZero }
+        val network = ManualConnectivity(clock)
+
+        fun nowMs() = clock.nanos() / MS
+
+        fun advanceTo(atMs: Long) = clock.advance((atMs - nowMs()).coerceAtLeast(0) * MS)
+        val app =
+            Comeback {
+                time = clock
+                connectivity = network
+            }
+        val client =
+            OkHttpClient
+                .Builder()
+                .comeback(app, script.policy) {
+                    classify = { _, _, _ -> script.attempts.getOrNull(sent.size - 1)?.overrule }
+                }.addInterceptor { chain ->
+                    sent += nowMs()
+                    chain.request().body?.writeTo(Buffer())
+                    val attempt = script.attempts.getOrNull(sent.size - 1)
+                    attempt?.told?.forEach {
+                        advanceTo(it.atMs)
+                        it.tell(network)
+                    }
+                    attempt?.let { advanceTo(it.endsAtMs) }
+                    if (attempt?.error != null) throw attempt.exception()
+                    Response
+                        .Builder()
+                        .request(chain.request())
+                        .protocol(Protocol.HTTP_1_1)
+                        .code(attempt?.status ?: 200)
+                        .message("")
+                        .apply {
+                            attempt?.retryAfter?.forEach { addHeader("Retry-After", it) }
+                            attempt?.date?.let { addHeader("Date", it) }
+                            attempt?.shouldRetry?.let { addHeader(SHOULD_RETRY, it) }
+                        }.body("".toResponseBody())
+                        .build()
+                }.build()
+        script.before.forEach { it.tell(network) }
+        script.meanwhile.forEach { told -> clock.at(told.atMs * MS) { told.tell(network) } }
+        val takesBody = script.hasBody || script.method in setOf("PUT", "POST", "PATCH")
+        val request =
+            Request
+                .Builder()
+                .url("http://host/")
+                .method(
+                    script.method,
+                    if (!takesBody) {
+                        null
+                    } else if (script.isReplayable) {
+                        "x".toRequestBody()
+                    } else {
+                        OneShot
+                    },
+                ).apply { script.headers().forEach { (name, value) -> header(name, value) } }
+                .build()
+        try {
+            client.newCall(request).execute().close()
+        } catch (_: IOException) {
+            // Whether it is thrown or returned is not what is compared.
+        }
+        app.close()
+        network.close()
+        return sent
+    }
+
+    private fun throughPlugin(script: Script): List<Long> {
+        val sent = ArrayList<Long>()
+        runTest {
+            val network = networkOf(script)
+            val app = appOf(script, network)
+            val engine =
+                MockEngine(
+                    MockEngineConfig().apply {
+                        dispatcher = StandardTestDispatcher(testScheduler)
+                        addHandler { request ->
+                            sent += currentTime
+                            (request.body as? OutgoingContent.ReadChannelContent)?.readFrom()
+                            val attempt = script.attempts.getOrNull(sent.size - 1)
+                            live(attempt, network, testScheduler)
+                            val headers =
+                                headers {
+                                    attempt?.retryAfter?.forEach { append("Retry-After", it) }
+                                    attempt?.date?.let { append("Date", it) }
+                                    attempt?.shouldRetry?.let { append(SHOULD_RETRY, it) }
+                                }
+                            respond("", HttpStatusCode.fromValue(attempt?.status ?: 200), headers)
+                        }
+                    },
+                )
+            val client =
+                HttpClient(engine) {
+                    install(ComebackRetry) {
+                        comeback = app
+                        policy = script.policy
+                        maxSendCount = 1000
+                        classify = { _, _, _ -> script.attempts.getOrNull(sent.size - 1)?.overrule }
+                    }
+                    install(io.ktor.client.plugins.HttpSend) { maxSendCount = 1000 }
+                }
+            val telling = tellMeanwhile(script, network)
+            runCatching {
+                client.request("http://host/") {
+                    method = HttpMethod.parse(script.method)
+                    script.headers().forEach { (name, value) -> headers.append(name, value) }
+                    if (script.hasBody) setBody(if (script.isReplayable) "x" else Channel)
+                }
+            }
+            telling.cancel()
+            client.close()
+            app.close()
+        }
+        return sent
+    }
+
+    private fun throughRetry(script: Script): List<Long> {
+        val sent = ArrayList<Long>()
+        runTest {
+            val network = networkOf(script)
+            val app = appOf(script, network)
+            val classifier =
+                object : RetryClassifier {
+                    override fun ofResult(result: Any?): AttemptResult? =
+                        (result as Script.Attempt?)?.let { AttemptResult.status(checkNotNull(it.status), it.retryAfter, it.date) }
+                }
+            val telling = tellMeanwhile(script, network)
+            runCatching {
+                app.retry(script.policy, classifier) {
+                    sent += currentTime
+                    val attempt = script.attempts.getOrNull(sent.size - 1)
+                    live(attempt, network, testScheduler)
+                    attempt
+                }
+            }
+            telling.cancel()
+            app.close()
+        }
+        return sent
+    }
+
+    private fun TestScope.networkOf(script: Script) =
+        ManualConnectivity(SchedulerTime(testScheduler)).also { network -> script.before.forEach { it.tell(network) } }
+
+    private fun TestScope.appOf(
+        script: Script,
+        network: ManualConnectivity,
+    ) = Comeback {
+        time = SchedulerTime(testScheduler).apply { wallMillisAtZero = script.wallAtZero }
+        connectivity = network
+    }
+
+    private fun TestScope.tellMeanwhile(
+        script: Script,
+        network: ManualConnectivity,
+    ) = launch {
+        for (told in script.meanwhile) {
+            delay(told.atMs - currentTime)
+            told.tell(network)
+        }
+    }
+
+    private suspend fun live(
+        attempt: Script.Attempt?,
+        network: ManualConnectivity,
+        clock: TestCoroutineScheduler,
+    ) {
+        attempt?.told?.forEach {
+            delay(it.atMs - clock.currentTime)
+            it.tell(network)
+        }
+        if (attempt == null) return
+        delay(attempt.endsAtMs - clock.currentTime)
+        if (attempt.error != null) throw attempt.exception()
+    }
+
+    private fun Script.headers(): List<Pair<String, String>> =
+        listOfNotNull(
+            ("Idempotency-Key" to "key").takeIf { hasKey },
+            ("If-Match" to "\"v1\"").takeIf { isConditional },
+            ("Cache-Control" to "only-if-cached").takeIf { isOnlyIfCached },
+        )
+
+    private object OneShot : RequestBody() {
+        override fun contentType(): MediaType? = null
+
+        override fun isOneShot(): Boolean = true
+
+        override fun writeTo(sink: BufferedSink) {
+            sink.writeUtf8("x")
+        }
+    }
+
+    private object Channel : OutgoingContent.ReadChannelContent() {
+        override fun readFrom() = ByteReadChannel("x")
+    }
+
+    private companion object {
+        const val MS = 1_000_000L
+        const val NEGATIVE_CACHE = "networkaddress.cache.negative.ttl"
+        const val SHOULD_RETRY = "x-should-retry"
+    }
+}
