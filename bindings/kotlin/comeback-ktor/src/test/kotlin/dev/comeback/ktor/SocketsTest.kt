@@ -37,6 +37,7 @@ import kotlin.test.assertEquals
 import kotlin.test.assertNotNull
 import kotlin.test.assertTrue
 import kotlin.time.Duration.Companion.milliseconds
+import kotlin.time.Duration.Companion.minutes
 import kotlin.time.Duration.Companion.seconds
 
 class SocketsTest {
@@ -75,7 +76,7 @@ class SocketsTest {
     }
 
     private fun each(test: suspend (HttpClientEngineFactory<*>) -> Unit): List<DynamicTest> =
-        engines.map { (name, engine) -> dynamicTest(name) { runBlocking { withTimeout(20.seconds) { test(engine) } } } }
+        engines.map { (name, engine) -> dynamicTest(name) { runBlocking { withTimeout(2.minutes) { test(engine) } } } }
 
     @TestFactory
     fun `a refused connection is never sent, and a POST goes again`(): List<DynamicTest> =
@@ -143,7 +144,7 @@ class SocketsTest {
     fun `a server that stalls is given up by the attempt's own timeout, and asked again`(): List<DynamicTest> =
         each { engine ->
             ScriptedServer { number -> if (number == 1) stall() else status(200) }.use { server ->
-                Through(engine, after = { install(HttpTimeout) { requestTimeoutMillis = 300 } }).use { through ->
+                Through(engine, after = { install(HttpTimeout) { requestTimeoutMillis = 1500 } }).use { through ->
                     assertEquals(
                         200,
                         through.client
@@ -160,7 +161,7 @@ class SocketsTest {
     fun `a server that stalls is given up by the policy's limit, and asked again`(): List<DynamicTest> =
         each { engine ->
             ScriptedServer { number -> if (number == 1) stall() else status(200) }.use { server ->
-                Through(engine, policy = RetryPolicy(QUICK) { attemptTimeout = 300.milliseconds }).use { through ->
+                Through(engine, policy = RetryPolicy(QUICK) { attemptTimeout = 1500.milliseconds }).use { through ->
                     assertEquals(
                         200,
                         through.client
