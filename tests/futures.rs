@@ -1,13 +1,15 @@
 //! Any future through `retry`: what is awaited, how long, what ends it, and what is left behind. Time is tokio's and paused.
 
-#![allow(clippy::unwrap_used)] // a test says no by panicking
+#![allow(clippy::unwrap_used, clippy::panic)] // a test says no by panicking
 
 use std::cell::Cell;
 use std::error::Error;
 use std::fmt;
 use std::future::pending;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::pin::pin;
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use comeback::*;
@@ -157,6 +159,224 @@ async fn a_dropped_call_leaves_no_waiter_and_says_that_it_was_cancelled() {
             ..
         }))
     ));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_attempt_on_a_network_that_is_gone_is_begun_anew_on_the_next() {
+    let hub = hub();
+    hub.available(Network::usable(1));
+    let made = Cell::new(0);
+    let hang_first = || {
+        made.set(made.get() + 1);
+        let number = made.get();
+        async move {
+            if number == 1 {
+                pending::<()>().await;
+            }
+            Ok::<_, Broken>(number)
+        }
+    };
+    let policy = steady();
+    let call = hang_first.retry(&policy).connectivity(&hub);
+    let handover = async {
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        hub.available(Network::usable(2));
+    };
+    let (answer, ()) = tokio::join!(call.into_future(), handover);
+    assert_eq!(answer.unwrap(), 2);
+    assert_eq!(hub.now().as_nanos(), 2_000_000_000);
+}
+
+#[test]
+fn a_wait_of_no_length_needs_no_timer_and_no_runtime() {
+    let hub = Connectivity::new();
+    let made = Cell::new(0);
+    let fail_once_under_an_edge = || {
+        made.set(made.get() + 1);
+        hub.restored(); // it ends the wait before it begins
+        let number = made.get();
+        async move {
+            if number == 1 {
+                Err(Broken(1))
+            } else {
+                Ok(number)
+            }
+        }
+    };
+    let policy = steady();
+    let call = fail_once_under_an_edge.retry(&policy).connectivity(&hub);
+    let mut call = pin!(call.into_future());
+    let mut context = Context::from_waker(Waker::noop());
+    let answer = call.as_mut().poll(&mut context);
+    assert!(matches!(answer, Poll::Ready(Ok(2))), "{answer:?}");
+}
+
+/// A clock that goes on while tokio's timers stand still, as while a device sleeps.
+#[derive(Clone, Debug)]
+struct Suspending(TokioClock, Arc<AtomicI64>);
+
+impl Clock for Suspending {
+    fn now(&self) -> Instant {
+        let asleep = Duration::from_secs(self.1.load(Ordering::Relaxed) as u64);
+        self.0.now().saturating_add(asleep)
+    }
+
+    fn wall_ms(&self) -> Option<i64> {
+        None
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn hours_asleep_count_and_the_call_learns_of_them_within_half_a_minute() {
+    let asleep = Arc::new(AtomicI64::new(0));
+    let hub = Connectivity::with_clock(Suspending(TokioClock::new(), asleep.clone()));
+    let hour = Duration::from_secs(3_600);
+    let policy = steady()
+        .to_builder()
+        .cap(hour)
+        .base(hour)
+        .max_elapsed(3 * hour);
+    let policy = policy.build().unwrap();
+    let flaky = Flaky::failing(1);
+    let call = (|| flaky.attempt()).retry(&policy).connectivity(&hub);
+    let sleep = async {
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        asleep.store(2 * 3_600, Ordering::Relaxed);
+    };
+    let awake = TokioClock::new();
+    let (answer, ()) = tokio::join!(call.into_future(), sleep);
+    assert_eq!(answer.unwrap(), 2);
+    assert!(
+        awake.now() <= Instant::from_nanos(30_000_000_000),
+        "{awake:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_listener_that_panics_hurts_nobody() {
+    let flaky = Flaky::failing(1);
+    let answer = (|| flaky.attempt())
+        .retry(&steady())
+        .connectivity(&hub())
+        .notify(|_| panic!("the app's own"))
+        .await;
+    assert_eq!(answer.unwrap(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_classifier_that_panics_ends_the_call_with_what_there_is() {
+    let flaky = Flaky::failing(1);
+    let error = (|| flaky.attempt())
+        .retry(&steady())
+        .connectivity(&hub())
+        .when(|_| panic!("the app's own"))
+        .await
+        .unwrap_err();
+    assert_eq!(error.reason(), Reason::Internal);
+    assert_eq!(error.into_last(), Some(Broken(1)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_not_worth_another_try_stops_at_once() {
+    let flaky = Flaky::failing(3);
+    let error = (|| flaky.attempt())
+        .retry(&steady())
+        .connectivity(&hub())
+        .when(|error| error.0 < 2)
+        .await
+        .unwrap_err();
+    assert_eq!(error.last(), Some(&Broken(2)));
+    assert_eq!(error.reason(), Reason::Permanent);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_value_can_be_a_failure_and_is_returned_when_the_call_stops() {
+    let made = Cell::new(0);
+    let unfinished = || {
+        made.set(made.get() + 1);
+        let number = made.get();
+        async move { Ok::<u32, Broken>(number) }
+    };
+    let mut report = Report::default();
+    let answer = unfinished
+        .retry(&steady())
+        .connectivity(&hub())
+        .classify(|_| Verdict::Status {
+            status: 503,
+            retry_after: None,
+        })
+        .notify(|event| report.hear(&event.event))
+        .await;
+    assert_eq!(answer.unwrap(), 4, "the last");
+    assert_eq!(report.end.unwrap().reason, Some(Reason::Attempts));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_keyless_post_goes_again_only_if_it_never_arrived() {
+    let outcome = |verdict| async move {
+        let flaky = Flaky::failing(1);
+        let answer = (|| flaky.attempt())
+            .retry(&steady())
+            .connectivity(&hub())
+            .request(RequestFacts::new(Method::Post))
+            .classify(move |result| {
+                if result.is_ok() {
+                    Verdict::ANSWER
+                } else {
+                    verdict
+                }
+            })
+            .await;
+        (flaky.made.get(), answer.err().map(|error| error.reason()))
+    };
+    assert_eq!(
+        outcome(Verdict::IN_DOUBT).await,
+        (1, Some(Reason::NotRepeatable))
+    );
+    assert_eq!(outcome(Verdict::NEVER_SENT).await, (2, None));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_asks_for_more_time_than_there_is_stops_the_call_at_once() {
+    let flaky = Flaky::failing(1);
+    let hub = hub();
+    let error = (|| flaky.attempt())
+        .retry(&steady())
+        .connectivity(&hub)
+        .classify(|_| Verdict::overloaded(Duration::from_secs(60)))
+        .await
+        .unwrap_err();
+    assert_eq!(error.reason(), Reason::ServerWaitTooLong { ms: 60_000 });
+    assert_eq!(hub.now().as_nanos(), 0);
+}
+
+#[tokio::test]
+async fn a_call_can_be_spawned() {
+    let call = tokio::spawn(async {
+        let policy = RetryPolicy::read();
+        (|| async { Ok::<_, Broken>(1) }).retry(&policy).await
+    });
+    assert_eq!(call.await.unwrap().unwrap(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_event_of_a_call_has_its_number_and_its_label() {
+    let flaky = Flaky::failing(1);
+    let heard = Mutex::new(Vec::new());
+    (|| flaky.attempt())
+        .retry(&steady())
+        .connectivity(&hub())
+        .label("orders")
+        .notify(|event| {
+            let label = event.label.map(str::to_owned);
+            heard.lock().unwrap().push((event.call_id, label));
+        })
+        .await
+        .unwrap();
+    let heard = heard.into_inner().unwrap();
+    assert_eq!(heard.len(), 4, "failed, planned, resumed, done");
+    assert!(heard.iter().all(|told| *told == heard[0]));
+    assert_eq!(heard[0].1.as_deref(), Some("orders"));
 }
 
 /// A generator good enough to choose moments by.
