@@ -1,7 +1,17 @@
 //! The executor: what attempts, waits and obeys, on tokio.
 //!
-//! No rule about retrying is here. One loop, `drive`, makes an attempt, says what came of it, asks [`decide`](crate::decide), waits for a timer or
-//! an edge, asks [`resume`](crate::resume), and begins again; every front end (futures, batches, HTTP) hands it a way to make attempts.
+//! No rule about retrying is here. One loop makes an attempt, says what came of it, asks [`decide`](crate::decide), waits for a timer or
+//! an edge, asks [`resume`](crate::resume), and begins again; every front end hands it a way to make attempts:
+//!
+//! - [`Retryable`]: any future, `operation.retry(&policy).await`;
+//! - [`batch`](fn@batch): many records, of which only those go again that are worth it;
+//! - [`Backoff`]: the same waits for a loop that never ends; [`Scatter`]: a jitter for what has not failed.
+//!
+//! A [`Connectivity`] is the process's one view of the network; its edges end waits. It has the [`Clock`] that its calls go by:
+//! `CLOCK_BOOTTIME` by default, [`TokioClock`] under `tokio::time::pause`. Dropping a call ends it and what it has in flight; nothing runs
+//! in the background. With the feature `tracing` every attempt is a span and every event an event, target `comeback`.
+//!
+//! Waits need a tokio runtime with time enabled; a call that never waits, and has no limit on an attempt, needs none.
 
 // A module knows those above it, not those below.
 mod clock;

@@ -24,8 +24,9 @@
 //! What those rest on ([`classify`], [`may_repeat`], [`retry_after`], [`window_at`], [`bounds`], [`word`], [`uniform`]) is public, because
 //! the stored form of a call depends on it and other languages test against it.
 //!
-//! There are no default features. `tokio` adds the executor: any future (`operation.retry(&policy).await`). `uniffi` adds the boundary to
-//! Kotlin, which is no API for Rust.
+//! There are no default features. `tokio` adds the executor: any future (`operation.retry(&policy).await`), batches, endless loops; see
+//! [`execute`](https://docs.rs/comeback/latest/comeback/execute/index.html). `reqwest` adds HTTP, `tracing` spans and events. `uniffi` adds the
+//! boundary to Kotlin, which is no API for Rust. The core needs Rust 1.85, and so does `tokio`, as far as its dependencies do; `uniffi` needs 1.88.
 //!
 //! A driver in one page; `attempt` stands for sending the request, the clock for yours:
 //!
