@@ -379,6 +379,50 @@ async fn every_event_of_a_call_has_its_number_and_its_label() {
     assert_eq!(heard[0].1.as_deref(), Some("orders"));
 }
 
+#[tokio::test(start_paused = true)]
+async fn calls_that_one_edge_wakes_come_back_spread_as_asked() {
+    let hub = hub();
+    let spread = Duration::from_secs(2);
+    let hour = Duration::from_secs(3_600);
+    let policy = steady()
+        .to_builder()
+        .base(hour)
+        .cap(hour)
+        .max_elapsed(2 * hour);
+    let policy = Arc::new(policy.wake_spread(spread).build().unwrap());
+    let mut calls = tokio::task::JoinSet::new();
+    for _ in 0..1_000 {
+        let (hub, policy) = (hub.clone(), policy.clone());
+        calls.spawn(async move {
+            let mut made = 0;
+            let mut back = hub.now();
+            let fail_once = || {
+                made += 1;
+                back = hub.now();
+                let number = made;
+                async move { if number == 1 { Err(Broken(1)) } else { Ok(()) } }
+            };
+            fail_once.retry(&policy).connectivity(&hub).await.unwrap();
+            back
+        });
+    }
+    while hub.waiting() < 1_000 {
+        tokio::task::yield_now().await;
+    }
+    let edge = hub.now();
+    hub.restored();
+    let mut back: Vec<Duration> = Vec::new();
+    while let Some(at) = calls.join_next().await {
+        back.push(at.unwrap().saturating_since(edge));
+    }
+    back.sort_unstable();
+    let within = |part: usize| back[part].abs_diff(spread * part as u32 / 1_000);
+    for part in [250, 500, 750] {
+        assert!(within(part) < spread / 10, "{:?} at {part}", back[part]);
+    }
+    assert!(back[999] <= spread + Duration::from_millis(1));
+}
+
 /// A generator good enough to choose moments by.
 fn random(state: &mut u64) -> u64 {
     *state = state.wrapping_add(1);
