@@ -188,7 +188,10 @@ fn library(target: &Target) -> Result<PathBuf> {
         target,
         &linker,
     ))?;
-    let built = place().join(target.triple).join("release/libcomeback.so");
+    let built = toolchain
+        .output()
+        .join(target.triple)
+        .join("release/libcomeback.so");
     put_stripped(Path::new("llvm-strip-19"), &built, target)
 }
 
@@ -252,32 +255,32 @@ fn permitted() -> Result<Vec<String>> {
 
 /// The NDK's libunwind has a stand-in in Rust.
 fn unwinder(toolchain: &Toolchain, target: &Target, stubs: &Path) -> Result<()> {
-    let mut cargo = toolchain.cargo("build", target);
-    cargo
-        .args([
-            "--release",
-            "--locked",
-            "--manifest-path",
-            "android/link/unwind/Cargo.toml",
-        ])
-        .arg("--target-dir")
-        .arg(place());
+    let mut cargo = toolchain.cargo_with("build", target, "core,compiler_builtins");
+    cargo.args([
+        "--release",
+        "--locked",
+        "--manifest-path",
+        "android/link/unwind/Cargo.toml",
+    ]);
     process::run(&mut cargo)?;
     fs::copy(
-        place().join(target.triple).join("release/libunwind.a"),
+        toolchain
+            .output()
+            .join(target.triple)
+            .join("release/libunwind.a"),
         stubs.join("libunwind.a"),
     )?;
     Ok(())
 }
 
-/// A program that cargo takes for the linker.
+/// A program that cargo takes for the linker. What is not found is left open: `inspect` then names all of it at once.
 fn linker(target: &Target, stubs: &Path) -> Result<PathBuf> {
     let path = stubs.join("linker");
     let here = stubs.display();
     let clang = target.clang;
     let script = format!(
         "#!/bin/sh\nexec clang-19 --target={clang} --ld-path=/usr/bin/ld.lld-19 -nostdlib -L {here} {here}/crt_so.o \"$@\" \
-         -Wl,--no-dependent-libraries -Wl,-z,defs\n"
+         -Wl,--no-dependent-libraries\n"
     );
     fs::write(&path, script)?;
     #[cfg(unix)]

@@ -47,9 +47,11 @@ pub fn run() -> Result<()> {
     println!("with the AAR's rules: it runs");
     for rule in rules.lines().filter(|line| line.starts_with("-keep")) {
         let without = rules.replace(rule, "");
-        // Others may only keep what this one keeps as well; then it is not needed here.
-        let needed = !runs(&shrink(&scratch, &jars, &without)?)?;
-        println!("{}: {rule}", if needed { "needed" } else { "runs without" });
+        ensure!(
+            !runs(&shrink(&scratch, &jars, &without)?)?,
+            "the program runs without `{rule}`: it is not needed, or the program does not show for what"
+        );
+        println!("needed: {rule}");
     }
     ensure!(
         !runs(&shrink(&scratch, &jars, "")?)?,

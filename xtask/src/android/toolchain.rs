@@ -1,9 +1,9 @@
 //! A Rust that compiles for Android: rustup's targets where they are installed, else Debian's compiler with the standard library's sources.
 
 use super::Target;
-use crate::process;
+use crate::{process, project};
 use anyhow::{Result, bail};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 pub enum Toolchain {
@@ -43,17 +43,30 @@ impl Toolchain {
         )
     }
 
+    /// Cargo's output.
+    pub fn output(&self) -> PathBuf {
+        match self {
+            Toolchain::Rustup => project::target(),
+            Toolchain::Debian => super::place(),
+        }
+    }
+
     pub fn cargo(&self, subcommand: &str, target: &Target) -> Command {
+        self.cargo_with(subcommand, target, "std,panic_unwind")
+    }
+
+    /// With these parts of the standard library, where they have to be built.
+    pub fn cargo_with(&self, subcommand: &str, target: &Target, parts: &str) -> Command {
         let mut cargo = match self {
             Toolchain::Rustup => process::cargo(subcommand),
             Toolchain::Debian => {
                 let mut cargo = Command::new(CARGO);
                 cargo
                     .arg(subcommand)
-                    .arg("-Zbuild-std=std,panic_unwind")
+                    .arg(format!("-Zbuild-std={parts}"))
                     .arg("--target-dir")
-                    .arg(super::place())
-                    .current_dir(crate::project::root())
+                    .arg(self.output())
+                    .current_dir(project::root())
                     .env("RUSTC", RUSTC)
                     .env("RUSTC_BOOTSTRAP", "1");
                 // What rustup's cargo said about itself is not meant for this one.
