@@ -52,8 +52,7 @@ async fn a_response_that_was_closed_is_never_returned() {
 
 #[tokio::test]
 async fn an_errors_text_holds_cause_attempts_and_reason_and_nothing_of_the_request() {
-    let mut server = Server::start([]).await;
-    server.close().await;
+    let server = Server::closed();
     let request = executor(soon().max_attempts(2))
         .get(server.url("/private?token=secret"))
         .header("authorization", "secret");

@@ -95,8 +95,7 @@ async fn a_body_that_can_be_read_once_and_succeeds_is_no_trouble() {
 
 #[tokio::test]
 async fn a_body_that_nobody_asked_for_a_byte_goes_out_later() {
-    let mut server = Server::start([]).await;
-    server.close().await;
+    let mut server = Server::closed();
     let log = Log::new();
     let executor = ground::with(every(Duration::from_millis(300)), |builder| {
         builder.listener(log.listener())
@@ -104,7 +103,7 @@ async fn a_body_that_nobody_asked_for_a_byte_goes_out_later() {
     let request = executor.post(server.url("/")).body(stream("once"));
     let (result, ()) = tokio::join!(request.send(), async {
         log.waits().await;
-        server.open().await;
+        server.open();
     });
     assert_eq!(result.unwrap().status(), 200);
     assert_eq!(arrived(&server), [Some(Bytes::from("once"))]);

@@ -31,8 +31,7 @@ async fn http2_kind_of(act: Act) -> Option<FailureKind> {
 
 #[tokio::test]
 async fn what_a_connection_comes_to_is_told_by_type() {
-    let mut refused = Server::start([]).await;
-    refused.close().await;
+    let refused = Server::closed();
     let nothing = |builder: ExecutorBuilder| builder;
     assert_eq!(
         kind(&refused, nothing).await,
@@ -180,8 +179,7 @@ async fn a_server_that_speaks_no_tls_was_never_sent_anything() {
 
 #[tokio::test]
 async fn after_a_redirect_a_refused_connection_is_no_proof() {
-    let mut refused = Server::start([]).await;
-    refused.close().await;
+    let refused = Server::closed();
     let server = Server::start([Act::redirect(303, &refused.url("/"))]).await;
     let log = Log::new();
     let executor = with(soon(), |builder| builder.listener(log.listener()));
@@ -199,8 +197,7 @@ async fn after_a_redirect_a_refused_connection_is_no_proof() {
 
 #[tokio::test]
 async fn after_a_redirect_of_a_streamed_body_too() {
-    let mut refused = Server::start([]).await;
-    refused.close().await;
+    let refused = Server::closed();
     let server = Server::start([Act::redirect(303, &refused.url("/"))]).await;
     let executor = with(soon(), |builder| builder);
     let request = executor
@@ -231,4 +228,72 @@ async fn what_is_no_authority_is_refused_when_the_executor_is_built() {
         .build()
         .unwrap_err();
     assert!(error.to_string().contains("`trust`"), "{error}");
+}
+
+#[tokio::test]
+async fn reset_before_its_first_stream_an_http2_connection_carries_a_post_at_most_once() {
+    for _ in 0..10 {
+        let server = Server::start([Act::ResetAtAccept]).await;
+        let executor = with(soon(), ground::http2);
+        let _ = executor.post(server.url("/")).body("{}").send().await;
+        assert!(server.count() <= 1);
+    }
+}
+
+#[tokio::test]
+async fn a_time_out_while_writing_is_in_doubt_as_one_while_reading() {
+    let server = Server::start([Act::StallAtAccept]).await;
+    let executor = with(soon(), |builder| {
+        builder.client(|client| client.read_timeout(Duration::from_millis(300)))
+    });
+    let request = executor.post(server.url("/")).body(vec![0; 20_000_000]);
+    let error = request.send().await.unwrap_err();
+    assert_eq!(error.kind(), Some(FailureKind::ReadTimeout), "{error:?}");
+    assert_eq!(error.reason(), Some(Reason::NotRepeatable));
+}
+
+/// A layer of the app's own under which no connect succeeds.
+#[derive(Clone)]
+struct Closed<S>(S);
+
+impl<S, D> tower_service::Service<D> for Closed<S>
+where
+    S: tower_service::Service<D, Error = Box<dyn std::error::Error + Send + Sync>>,
+    S::Response: Send + 'static,
+{
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = std::future::Ready<Result<S::Response, S::Error>>;
+
+    fn poll_ready(
+        &mut self,
+        context: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Result<(), S::Error>> {
+        self.0.poll_ready(context)
+    }
+
+    fn call(&mut self, _: D) -> Self::Future {
+        std::future::ready(Err("the app allows no connection".into()))
+    }
+}
+
+#[derive(Clone)]
+struct ClosedLayer;
+
+impl<S> tower_layer::Layer<S> for ClosedLayer {
+    type Service = Closed<S>;
+
+    fn layer(&self, inner: S) -> Closed<S> {
+        Closed(inner)
+    }
+}
+
+#[tokio::test]
+async fn a_connect_that_fails_in_a_layer_of_the_apps_was_never_sent() {
+    let server = Server::start([]).await;
+    let kind = kind(&server, |builder| {
+        builder.client(|client| client.connector_layer(ClosedLayer))
+    });
+    assert_eq!(kind.await, Some(FailureKind::BeforeHeaders));
+    assert_eq!(server.connections(), 0);
 }

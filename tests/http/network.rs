@@ -46,8 +46,7 @@ async fn a_restored_edge_ends_a_pending_wait() {
 
 #[tokio::test]
 async fn a_call_that_fails_while_offline_waits_for_the_network() {
-    let mut server = Server::start([]).await;
-    server.close().await;
+    let mut server = Server::closed();
     let (hub, log) = (on_wifi(), Log::new());
     hub.lost(1);
     let executor = with(soon(), |builder| {
@@ -55,7 +54,7 @@ async fn a_call_that_fails_while_offline_waits_for_the_network() {
     });
     let (result, ()) = tokio::join!(executor.post(server.url("/")).send(), async {
         log.waits().await;
-        server.open().await;
+        server.open();
         hub.available(Network::usable(2));
     });
     let response = result.unwrap();

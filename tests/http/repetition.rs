@@ -220,6 +220,7 @@ async fn cell(effect: Effect, sort: Sort, has_key: bool) -> Option<String> {
     let authority = Authority::new();
     let mut server = match effect {
         Effect::TlsBrokenOff => Server::start_tls([], authority.server("127.0.0.1")).await,
+        Effect::ConnectionRefused => Server::closed(),
         _ => Server::start([]).await,
     };
     let log = Log::new();
@@ -229,16 +230,12 @@ async fn cell(effect: Effect, sort: Sort, has_key: bool) -> Option<String> {
         response.bytes().await.unwrap();
     }
     let before = server.count();
-    let refused = refused_url().await;
-    server.then(effect.act(&refused));
-    match effect {
-        Effect::ConnectionRefused => server.close().await,
-        Effect::PooledClosedWhileIdle => {
-            server.close_connections();
-            // The client is told by its socket; until it is, this is no idle connection that was closed.
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-        _ => {}
+    let refused = Server::closed();
+    server.then(effect.act(&refused.url("/")));
+    if effect == Effect::PooledClosedWhileIdle {
+        server.close_connections();
+        // The client is told by its socket; until it is, this is no idle connection that was closed.
+        tokio::time::sleep(Duration::from_millis(300)).await;
     }
 
     let method = Method::from_bytes(sort.method.as_bytes()).unwrap();
@@ -256,7 +253,7 @@ async fn cell(effect: Effect, sort: Sort, has_key: bool) -> Option<String> {
     let result = if effect == Effect::ConnectionRefused {
         tokio::join!(call, async {
             log.waits().await;
-            server.open().await;
+            server.open();
         })
         .0
     } else {
@@ -286,8 +283,8 @@ async fn cell(effect: Effect, sort: Sort, has_key: bool) -> Option<String> {
 fn executor(effect: Effect, log: &Log, authority: &Authority) -> Executor {
     let policy = match effect {
         // The server comes back within this wait.
-        Effect::ConnectionRefused => ground::every(Duration::from_millis(300)),
-        Effect::StalledBeforeAnswer => ground::soon().attempt_timeout(Duration::from_secs(1)),
+        Effect::ConnectionRefused => ground::every(Duration::from_secs(1)),
+        Effect::StalledBeforeAnswer => ground::soon().attempt_timeout(Duration::from_secs(2)),
         _ => ground::soon(),
     };
     ground::with(policy, |builder| {
@@ -300,11 +297,4 @@ fn executor(effect: Effect, log: &Log, authority: &Authority) -> Executor {
             builder
         }
     })
-}
-
-/// An address where nobody listens.
-async fn refused_url() -> String {
-    let mut server = Server::start([]).await;
-    server.close().await;
-    server.url("/")
 }

@@ -22,7 +22,7 @@ use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinHandle};
 use tokio_rustls::TlsAcceptor;
@@ -138,6 +138,8 @@ pub(crate) struct Server {
     address: SocketAddr,
     scheme: &'static str,
     tls: Option<TlsAcceptor>,
+    /// Held while it does not listen.
+    port: Option<TcpSocket>,
     accepting: Option<JoinHandle<()>>,
 }
 
@@ -156,16 +158,27 @@ impl Server {
     }
 
     async fn listen(script: impl IntoIterator<Item = Act>, tls: Option<TlsAcceptor>) -> Server {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let mut server = Server {
+        let mut server = Server::bound(script, tls);
+        server.open();
+        server
+    }
+
+    /// A server that does not listen yet: connections are refused, and nobody else can have the port.
+    pub(crate) fn closed() -> Server {
+        Server::bound([], None)
+    }
+
+    fn bound(script: impl IntoIterator<Item = Act>, tls: Option<TlsAcceptor>) -> Server {
+        let socket = bind(SocketAddr::from(([127, 0, 0, 1], 0)));
+        let server = Server {
             state: Arc::default(),
-            address: listener.local_addr().unwrap(),
+            address: socket.local_addr().unwrap(),
             scheme: if tls.is_some() { "https" } else { "http" },
             tls,
+            port: Some(socket),
             accepting: None,
         };
         server.then(script);
-        server.accept_on(listener);
         server
     }
 
@@ -199,13 +212,14 @@ impl Server {
         if let Some(accepting) = self.accepting.take() {
             accepting.abort();
             let _ = accepting.await; // the listener is gone once this is over
+            self.port = Some(bind(self.address));
         }
     }
 
-    /// From now on connections are accepted again, on the same port.
-    pub(crate) async fn open(&mut self) {
-        let listener = TcpListener::bind(self.address).await.unwrap();
-        self.accept_on(listener);
+    /// From now on connections are accepted.
+    pub(crate) fn open(&mut self) {
+        let port = self.port.take().unwrap();
+        self.accept_on(port.listen(64).unwrap());
     }
 
     /// Closes every connection there is.
@@ -256,6 +270,14 @@ impl Drop for Server {
             accepting.abort();
         }
     }
+}
+
+/// A port that is taken and refuses connections.
+fn bind(address: SocketAddr) -> TcpSocket {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_reuseaddr(true).unwrap(); // its old connections may still be there
+    socket.bind(address).unwrap();
+    socket
 }
 
 async fn serve(

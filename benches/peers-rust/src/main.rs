@@ -225,7 +225,7 @@ async fn run(peer: Peer, scenario: &Scenario) -> Seen {
             let call = peer.call(scenario.setting, scenario.method.clone(), &url, &hub);
             let back = async {
                 tokio::time::sleep(after).await;
-                server.open().await;
+                server.open();
                 hub.restored();
             };
             tokio::join!(call, back).0

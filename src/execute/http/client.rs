@@ -1,7 +1,8 @@
 //! The one place that builds every HTTP client.
 //!
 //! rustls with ring and the bundled roots of Mozilla: the platform's verifier needs a JVM on Android and panics without one. reqwest's own
-//! retries are off. A client's pool cannot be emptied; so once the network's path has grown there is a fresh client, and the old one goes
+//! retries are off; what hyper takes back unsent from a pooled connection that was just closed it puts on another one by itself, which the server
+//! cannot see. A client's pool cannot be emptied; so once the network's path has grown there is a fresh client, and the old one goes
 //! when its last request does.
 
 use std::sync::{Arc, Mutex, PoisonError};

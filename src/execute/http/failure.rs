@@ -8,7 +8,7 @@
 //! | that a redirect had been followed before the failure | [`Witness::has_answered`]: then nothing is "never sent" |
 //! | that the request's own body failed, over HTTP/2 | [`Witness::has_body_failed`] |
 //! | a reset while connecting: in the TLS handshake or in a proxy's tunnel | `tls_broken_off`; never sent in both cases |
-//! | that a new HTTP/2 connection was closed before its first stream | in doubt, as any closed connection |
+//! | that a new HTTP/2 connection was closed before its first stream | in doubt, as any closed connection, unless the request still waited for it |
 //! | whether a time-out came while writing or while reading | `read_timeout`; in doubt in both cases |
 //! | a connect that fails inside a layer of the app's own | `before_headers`: no connection, nothing sent |
 //!
