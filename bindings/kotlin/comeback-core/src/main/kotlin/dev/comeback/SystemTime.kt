@@ -1,7 +1,11 @@
-// The real clocks, and the real wait.
+// The real clocks, and the real waits.
 package dev.comeback
 
 import java.lang.reflect.Method
+import java.util.concurrent.Future
+import java.util.concurrent.ScheduledThreadPoolExecutor
+import java.util.concurrent.TimeUnit.NANOSECONDS
+import java.util.concurrent.TimeUnit.SECONDS
 
 /**
  * On Android `SystemClock.elapsedRealtimeNanos`, which goes on while the device sleeps; on a plain JVM `System.nanoTime`.
@@ -33,6 +37,56 @@ public object SystemTime : Time {
             if (left <= 0) return false
         }
     }
+
+    /** One thread for all, which is gone while nothing is scheduled. */
+    private val timer by lazy {
+        ScheduledThreadPoolExecutor(1) { task -> Thread(task, "comeback-timer").apply { isDaemon = true } }.apply {
+            removeOnCancelPolicy = true
+            setKeepAliveTime(KEEP_ALIVE_SECONDS, SECONDS)
+            allowCoreThreadTimeOut(true)
+        }
+    }
+
+    override fun schedule(
+        until: Long,
+        action: Runnable,
+    ): Subscription = Scheduled(until, action).apply { start() }
+
+    private class Scheduled(
+        private val until: Long,
+        private val action: Runnable,
+    ) : Runnable,
+        Subscription {
+        @Volatile
+        private var isClosed = false
+
+        @Volatile
+        private var future: Future<*>? = null
+
+        fun start() {
+            future = timer.schedule(this, nanosUntil(until, nanos()), NANOSECONDS)
+            // Closed while it was started anew.
+            if (isClosed) future?.cancel(false)
+        }
+
+        override fun run() {
+            when {
+                isClosed -> Unit
+
+                // As above: the timer stands still while a device sleeps, and its clock may be another than ours.
+                nanos() < until -> start()
+
+                else -> contained { action.run() }
+            }
+        }
+
+        override fun close() {
+            isClosed = true
+            future?.cancel(false)
+        }
+    }
+
+    private const val KEEP_ALIVE_SECONDS = 10L
 }
 
 /** How long it is from [now] to [until]: 0 if that is over, saturating where the difference does not fit. */

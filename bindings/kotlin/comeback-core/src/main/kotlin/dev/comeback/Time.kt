@@ -1,4 +1,4 @@
-// The clocks and the one way to wait, injected so that no test waits.
+// The clocks and the two ways to wait, injected so that no test waits.
 package dev.comeback
 
 /** The time a [Comeback] lives in. All members may be used from any thread. */
@@ -20,4 +20,14 @@ public interface Time {
         wakeup: Wakeup,
         until: Long,
     ): Boolean
+
+    /**
+     * Runs [action] once [nanos] has reached [until], at once if it has. All actions share a thread of this time, and none runs on the thread that
+     * calls this: so an action must be quick, and must not block. What it throws ends there. Closing what this answers takes the action back, unless
+     * it has begun.
+     */
+    public fun schedule(
+        until: Long,
+        action: Runnable,
+    ): Subscription
 }

@@ -20,4 +20,9 @@ internal class TestTime(
         now = maxOf(now, until)
         return false
     }
+
+    override fun schedule(
+        until: Long,
+        action: Runnable,
+    ): Subscription = error("no session schedules")
 }

@@ -2,6 +2,8 @@
 package dev.comeback
 
 import java.lang.reflect.Modifier
+import java.util.concurrent.LinkedBlockingQueue
+import java.util.concurrent.TimeUnit
 import kotlin.test.Test
 import kotlin.test.assertEquals
 import kotlin.test.assertFailsWith
@@ -64,6 +66,33 @@ class TimeTest {
         thread.interrupt()
         thread.joinSoon()
         assertIs<InterruptedException>(thrown)
+    }
+
+    @Test
+    fun `an action is run on a thread for all of them, at its time and not before`() {
+        val ran = LinkedBlockingQueue<Thread>()
+        val until = SystemTime.nanos() + 5_000_000
+        var isEarly = false
+        SystemTime.schedule(until) {
+            isEarly = SystemTime.nanos() < until
+            ran += Thread.currentThread()
+        }
+        val thread = ran.poll(10, TimeUnit.SECONDS)!!
+        assertFalse(isEarly)
+        assertTrue(thread.isDaemon)
+        SystemTime.schedule(Long.MIN_VALUE) { error("one that throws does not keep the others from running") }
+        SystemTime.schedule(Long.MIN_VALUE) { ran += Thread.currentThread() }
+        assertEquals(thread, ran.poll(10, TimeUnit.SECONDS))
+    }
+
+    @Test
+    fun `an action that is taken back does not run`() {
+        val ran = LinkedBlockingQueue<String>()
+        val until = SystemTime.nanos() + 20_000_000
+        SystemTime.schedule(until) { ran += "taken back" }.close()
+        SystemTime.schedule(Long.MAX_VALUE) { ran += "out of reach" }.close()
+        SystemTime.schedule(until + 1) { ran += "after it" }
+        assertEquals("after it", ran.poll(10, TimeUnit.SECONDS))
     }
 
     @Test

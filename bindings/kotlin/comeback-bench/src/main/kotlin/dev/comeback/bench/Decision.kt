@@ -23,6 +23,7 @@ import dev.comeback.NextStep
 import dev.comeback.Outcome
 import dev.comeback.RequestFacts
 import dev.comeback.RetryPolicy
+import dev.comeback.Subscription
 import dev.comeback.Time
 import dev.comeback.Wakeup
 import java.lang.management.ManagementFactory
@@ -47,6 +48,11 @@ private class SetTime : Time {
         wakeup: Wakeup,
         until: Long,
     ): Boolean = throw UnsupportedOperationException("nobody waits here")
+
+    override fun schedule(
+        until: Long,
+        action: Runnable,
+    ): Subscription = throw UnsupportedOperationException("nobody waits here")
 }
 
 private enum class Question(

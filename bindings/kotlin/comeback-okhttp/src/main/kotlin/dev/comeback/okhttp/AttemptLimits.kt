@@ -11,26 +11,15 @@ import okio.AsyncTimeout
 import java.util.concurrent.TimeUnit.MILLISECONDS
 import java.util.concurrent.TimeUnit.NANOSECONDS
 
-/**
- * This chain with the client's timeouts shortened to [inactivityNanos] and to what [facts] say. An interceptor cannot give up one attempt, so
- * `attempt_timeout` shortens these timeouts too. The chain itself where nothing gets shorter.
- */
+/** This chain with the client's timeouts shortened to [inactivityNanos], and that for connecting to [connectNanos] too. Itself where nothing gets shorter. */
 internal fun Interceptor.Chain.limitedTo(
     inactivityNanos: Long?,
-    facts: DriverFacts,
-): Interceptor.Chain {
-    val limit = shorter(inactivityNanos, facts.attemptTimeoutNanos)
-    return limitedTo(limit, shorter(limit, facts.connectTimeoutNanos))
-}
-
-private fun Interceptor.Chain.limitedTo(
-    limit: Long?,
-    connectLimit: Long?,
+    connectNanos: Long?,
 ): Interceptor.Chain {
     var chain = this
-    shortened(connectTimeoutMillis(), connectLimit)?.let { chain = chain.withConnectTimeout(it, MILLISECONDS) }
-    shortened(readTimeoutMillis(), limit)?.let { chain = chain.withReadTimeout(it, MILLISECONDS) }
-    shortened(writeTimeoutMillis(), limit)?.let { chain = chain.withWriteTimeout(it, MILLISECONDS) }
+    shortened(connectTimeoutMillis(), shorter(inactivityNanos, connectNanos))?.let { chain = chain.withConnectTimeout(it, MILLISECONDS) }
+    shortened(readTimeoutMillis(), inactivityNanos)?.let { chain = chain.withReadTimeout(it, MILLISECONDS) }
+    shortened(writeTimeoutMillis(), inactivityNanos)?.let { chain = chain.withWriteTimeout(it, MILLISECONDS) }
     return chain
 }
 
@@ -41,7 +30,8 @@ internal fun Interceptor.Chain.proceedUnder(above: LayerAbove): Response {
     return chain.proceed(request().newBuilder().removeHeader(LayerAbove.header).build())
 }
 
-private fun shorter(
+/** The shorter limit; null is none. */
+internal fun shorter(
     one: Long?,
     other: Long?,
 ): Long? = if (one == null || other == null) one ?: other else minOf(one, other)
@@ -59,18 +49,19 @@ private fun shortened(
 
 private const val NANOS_PER_MILLI = 1_000_000L
 
-/** Cancels [call] at the deadline of a policy that cuts there. */
+/** Cancels [call] when its time is over. */
 internal class CutTimer(
     private val call: Call,
 ) : AsyncTimeout() {
     override fun timedOut(): Unit = call.cancel()
 
+    /** Once. */
     fun start(nanos: Long) {
         timeout(nanos.coerceAtLeast(1), NANOSECONDS)
         enter()
     }
 
-    /** Whether the deadline came first; the call is cancelled then. */
+    /** Whether that came first; the call is cancelled then. */
     fun stop(): Boolean {
         val isOver = exit()
         // The timer's own thread may only be about to do it.

@@ -12,16 +12,20 @@ internal sealed class Attempted {
         val response: Response,
     ) : Attempted()
 
+    /** Made on the thread that made the attempt. */
     class Failed(
         val exception: IOException,
-    ) : Attempted()
+    ) : Attempted() {
+        /** An interrupt's flag is set again. */
+        val isInterrupt: Boolean = (orNull { isInterrupt(exception) } ?: false).also { if (it) Thread.currentThread().interrupt() }
+    }
 
     /** It threw what is no I/O error: not ours to judge. */
     class Broke(
         val thrown: Throwable,
     ) : Attempted()
 
-    /** The deadline came first, and the call is cancelled for it. */
+    /** Its own limit came first, and its call is cancelled for it. */
     class Cut(
         val response: Response?,
         val exception: IOException?,
@@ -44,7 +48,7 @@ internal inline fun attempted(
     try {
         response = chain.proceed(request)
     } catch (caught: InterruptedException) {
-        // OkHttp's racing connects throw it as it is. The flag is set again where all interrupts are seen.
+        // OkHttp's racing connects throw it as it is. The flag is set again where the failure is made.
         thrown = InterruptedIOException("interrupted").apply { initCause(caught) }
     } catch (caught: Throwable) {
         thrown = caught

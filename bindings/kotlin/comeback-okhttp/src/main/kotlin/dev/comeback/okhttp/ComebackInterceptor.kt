@@ -7,7 +7,6 @@ import dev.comeback.LayerAbove
 import dev.comeback.NetworkSnapshot
 import dev.comeback.NetworkState
 import dev.comeback.RetryPolicy
-import dev.comeback.RetryReport
 import okhttp3.Interceptor
 import okhttp3.Request
 import okhttp3.Response
@@ -27,11 +26,10 @@ public class ComebackInterceptor
     @JvmOverloads
     constructor(
         private val comeback: Comeback,
-        private val policy: RetryPolicy = RetryPolicy.DEFAULT,
+        policy: RetryPolicy = RetryPolicy.DEFAULT,
         options: ComebackOkHttp = ComebackOkHttp(),
     ) : Interceptor {
-        private val hooks = Hooks(options)
-        private val pools = FreshPools(comeback.snapshot.path)
+        private val setup = Setup(comeback, policy, options)
 
         @Throws(IOException::class)
         override fun intercept(chain: Interceptor.Chain): Response {
@@ -39,9 +37,9 @@ public class ComebackInterceptor
             chain.request().header(LayerAbove.header)?.let { return chain.proceedUnder(LayerAbove.decode(it)) }
             if (LayerAbove.isOnThisThread) return chain.proceed(chain.request())
             val request = withoutReport(chain.request())
-            val policy = policyFor(request)
+            val policy = setup.policyFor(request)
             val facts = policy.driverFacts
-            if (facts == null || comeback.isClosed || passes(chain)) return chain.proceed(request)
+            if (facts == null || comeback.isClosed || passes(chain, request)) return chain.proceed(request)
             val layer = CallLayer.of(chain.call())
             // Comeback outside this one has the call; two would multiply attempts.
             if (!layer.enter(clientMayResend = !facts.clientResendsOff)) return chain.proceed(request)
@@ -56,7 +54,7 @@ public class ComebackInterceptor
                             if (isAllThereIs(response, noted)) return response
                         }
                 }
-                loop = RetryLoop(chain, request, comeback, policy, facts, hooks, pools, layer, began)
+                loop = RetryLoop(chain, request, setup, policy, facts, layer, began)
                 return loop.run(noted, first)
             } catch (thrown: Throwable) {
                 if (thrown is IOException || thrown === loop?.foreign) throw thrown
@@ -87,28 +85,17 @@ public class ComebackInterceptor
                 !facts.clientResendsOff &&
                 facts.attemptTimeoutNanos == null &&
                 facts.connectTimeoutNanos == null &&
-                pools.poolFor(chain.connectionPool, noted.path) == null
+                setup.pools.poolFor(chain.connectionPool, noted.path) == null
 
         /** Nobody wants to hear of this success, and its connection is good. */
         private fun isAllThereIs(
             response: Response,
             noted: NetworkSnapshot,
-        ): Boolean = response.code < FIRST_ERROR && !comeback.hasListener && !hooks.classifies && comeback.snapshot.path == noted.path
-
-        private fun policyFor(request: Request): RetryPolicy = request.tag(RetryPolicy::class.java) ?: hooks.policyFor(request) ?: policy
-
-        /** A request made from a delivered one has its tags, but that report is not about it. */
-        private fun withoutReport(request: Request): Request {
-            if (request.tag(RetryReport::class.java) == null) return request
-            return request.newBuilder().tag(RetryReport::class.java, null).build()
-        }
+        ): Boolean = response.code < FIRST_ERROR && !comeback.hasListener && !setup.hooks.classifies && comeback.snapshot.path == noted.path
 
         /** Upgrades cannot be begun anew, and a network interceptor is bound to one connection. */
-        private fun passes(chain: Interceptor.Chain): Boolean =
-            (chain.call() as? RealCall)?.forWebSocket == true ||
-                chain.request().headers("Connection").any(::asksForUpgrade) ||
-                chain.connection() != null
-
-        private fun asksForUpgrade(connection: String): Boolean =
-            connection.split(',').any { it.trim().equals("upgrade", ignoreCase = true) }
+        private fun passes(
+            chain: Interceptor.Chain,
+            request: Request,
+        ): Boolean = (chain.call() as? RealCall)?.forWebSocket == true || asksForUpgrade(request) || chain.connection() != null
     }

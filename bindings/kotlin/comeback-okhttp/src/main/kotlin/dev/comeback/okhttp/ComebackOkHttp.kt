@@ -13,7 +13,13 @@ import java.io.IOException
  * one that answered null.
  */
 public class ComebackOkHttp {
-    /** Chooses the policy for a request; null: the client's. A request's own ([retryPolicy]) comes before it. */
+    /**
+     * The policies that a Retrofit method can name in [Retry], beside `default`, `read`, `payment`, `batch` and `off`. One of the same name takes
+     * such a one's place.
+     */
+    public var policies: Map<String, RetryPolicy> = emptyMap()
+
+    /** Chooses the policy for a request; null: the client's. A request's own ([retryPolicy]) and a method's ([Retry]) come before it. */
     public var policyFor: ((request: Request) -> RetryPolicy?)? = null
 
     /**

@@ -6,6 +6,7 @@ package dev.comeback.okhttp
 import dev.comeback.Comeback
 import dev.comeback.RetryPolicy
 import dev.comeback.RetryReport
+import okhttp3.Call
 import okhttp3.OkHttpClient
 import okhttp3.Request
 import okhttp3.Response
@@ -22,6 +23,17 @@ public fun OkHttpClient.Builder.comeback(
 ): OkHttpClient.Builder =
     addInterceptor(ComebackInterceptor(comeback, policy, ComebackOkHttp().apply(configure)))
         .apply { if (RetryAfterGuard !in networkInterceptors()) addNetworkInterceptor(RetryAfterGuard) }
+
+/**
+ * Calls around those of [client] that retry as [policy] says and hold no thread while they wait, for instance for Retrofit:
+ * `Retrofit.Builder().callFactory(comeback.callFactory(client))`. See [ComebackCallFactory].
+ */
+@JvmOverloads
+public fun Comeback.callFactory(
+    client: OkHttpClient,
+    policy: RetryPolicy = RetryPolicy.DEFAULT,
+    configure: ComebackOkHttp.() -> Unit = {},
+): Call.Factory = ComebackCallFactory(this, client, policy, ComebackOkHttp().apply(configure))
 
 /** The policy for this request, whatever the client's. [RetryPolicy.OFF] lets it pass. */
 public fun Request.Builder.retryPolicy(policy: RetryPolicy): Request.Builder = tag(RetryPolicy::class.java, policy)

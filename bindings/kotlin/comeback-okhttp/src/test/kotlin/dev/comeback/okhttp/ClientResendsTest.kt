@@ -8,13 +8,19 @@ import mockwebserver3.MockResponse
 import mockwebserver3.SocketEffect.CloseSocket
 import okhttp3.Protocol
 import org.junit.jupiter.api.Test
+import org.junit.jupiter.params.ParameterizedClass
 import org.junit.jupiter.params.ParameterizedTest
+import org.junit.jupiter.params.provider.EnumSource
 import org.junit.jupiter.params.provider.ValueSource
 import java.io.IOException
 import kotlin.test.assertEquals
 import kotlin.test.assertIs
 
-internal class ClientResendsTest {
+@ParameterizedClass
+@EnumSource(Driver::class)
+internal class ClientResendsTest(
+    private val driver: Driver,
+) {
     @Test
     fun `a payment that got 408 reaches the server once`() = assertSentOnce(status(408))
 
@@ -22,9 +28,9 @@ internal class ClientResendsTest {
     fun `a payment that got 503 with Retry-After 0 reaches the server once`() = assertSentOnce(status(503, "Retry-After" to "0"))
 
     private fun assertSentOnce(answer: MockResponse) =
-        Ground().use { ground ->
+        Ground(driver = driver).use { ground ->
             ground.server.enqueue(answer)
-            ground.client(RetryPolicy.PAYMENT).send(ground.post()).use { response ->
+            ground.calls(RetryPolicy.PAYMENT).send(ground.post()).use { response ->
                 assertEquals(answer.code, response.code)
                 assertEquals(StopReason.NotRepeatable, response.retryReport!!.reason)
             }
@@ -33,10 +39,10 @@ internal class ClientResendsTest {
 
     @Test
     fun `a payment whose pooled connection is dropped reaches the server once`() =
-        Ground().use { ground ->
+        Ground(driver = driver).use { ground ->
             ground.server.enqueue(MockResponse())
             ground.server.enqueue(MockResponse.Builder().onResponseStart(CloseSocket()).build())
-            val client = ground.client(RetryPolicy.PAYMENT)
+            val client = ground.calls(RetryPolicy.PAYMENT)
             client.send(ground.request()).close()
             assertIs<IOException>(client.outcomeOf(ground.post()))
             assertEquals(listOf("GET", "POST"), ground.received().map { it.method })
@@ -51,7 +57,7 @@ internal class ClientResendsTest {
             ground.server.enqueue(MockResponse())
             ground.server.enqueue(status(421))
             val client =
-                ground.client(RetryPolicy { clientResends = ClientResends.valueOf(resends) }) {
+                ground.calls(RetryPolicy { clientResends = ClientResends.valueOf(resends) }) {
                     sslSocketFactory(Certificates.client.sslSocketFactory(), Certificates.client.trustManager)
                     dns { listOf(LOOPBACK) }
                 }
@@ -67,9 +73,9 @@ internal class ClientResendsTest {
     @ParameterizedTest
     @ValueSource(ints = [307, 308])
     fun `a redirect that keeps the body is followed`(code: Int) =
-        Ground().use { ground ->
+        Ground(driver = driver).use { ground ->
             ground.server.enqueue(status(code, "Location" to "/elsewhere"))
-            assertEquals(200, ground.client(RetryPolicy.PAYMENT).outcomeOf(ground.post()))
+            assertEquals(200, ground.calls(RetryPolicy.PAYMENT).outcomeOf(ground.post()))
             assertEquals(
                 listOf("/" to Ground.BODY, "/elsewhere" to Ground.BODY),
                 ground.received().map { it.url.encodedPath to it.body?.utf8() },
@@ -78,10 +84,10 @@ internal class ClientResendsTest {
 
     @Test
     fun `a token is refreshed and the request sent with it`() =
-        Ground().use { ground ->
+        Ground(driver = driver).use { ground ->
             ground.server.enqueue(status(401))
             val client =
-                ground.client(RetryPolicy.PAYMENT) {
+                ground.calls(RetryPolicy.PAYMENT) {
                     authenticator { _, response ->
                         response.request
                             .newBuilder()
@@ -98,11 +104,11 @@ internal class ClientResendsTest {
 
     @Test
     fun `after a 503 that went again by itself redirects still work`() =
-        Ground().use { ground ->
+        Ground(driver = driver).use { ground ->
             ground.server.enqueue(status(503, "Retry-After" to "0"))
             ground.server.enqueue(status(307, "Location" to "/elsewhere"))
             val request = ground.post { header(Ground.KEY, "k") }
-            assertEquals(200, ground.client(RetryPolicy.PAYMENT).outcomeOf(request))
+            assertEquals(200, ground.calls(RetryPolicy.PAYMENT).outcomeOf(request))
             assertEquals(List(3) { Ground.BODY }, ground.received().map { it.body?.utf8() })
         }
 }

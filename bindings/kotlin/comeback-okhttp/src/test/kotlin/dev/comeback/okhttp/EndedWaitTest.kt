@@ -8,6 +8,7 @@ import dev.comeback.RetryListener
 import dev.comeback.RetryPolicy
 import dev.comeback.RetryStoppedException
 import dev.comeback.StopReason
+import dev.comeback.SystemTime
 import dev.comeback.retryReport
 import mockwebserver3.MockResponse
 import mockwebserver3.SocketEffect.CloseSocket
@@ -15,8 +16,11 @@ import mockwebserver3.SocketEffect.Stall
 import okhttp3.Call
 import okhttp3.EventListener
 import okhttp3.OkHttpClient
+import org.junit.jupiter.api.Assumptions.assumeTrue
 import org.junit.jupiter.api.BeforeAll
 import org.junit.jupiter.api.Timeout
+import org.junit.jupiter.params.ParameterizedClass
+import org.junit.jupiter.params.provider.EnumSource
 import java.io.IOException
 import java.io.InterruptedIOException
 import java.time.Duration
@@ -30,8 +34,12 @@ import kotlin.test.assertFailsWith
 import kotlin.test.assertIs
 import kotlin.test.assertTrue
 
+@ParameterizedClass
+@EnumSource(Driver::class)
 @Timeout(20)
-internal class EndedWaitTest {
+internal class EndedWaitTest(
+    private val driver: Driver,
+) {
     private val clock = EndlessWaits()
 
     /** Waits of 100 ms, so that the client's timeout leaves room for one. */
@@ -42,7 +50,7 @@ internal class EndedWaitTest {
             jitter = Jitter.NONE
         }
 
-    private fun onEndlessGround(test: (Ground) -> Unit) = Ground(clock = clock).use(test)
+    private fun onEndlessGround(test: (Ground) -> Unit) = Ground(driver = driver, clock = clock).use(test)
 
     private fun <T> failureOf(future: CompletableFuture<T>): Throwable =
         assertFailsWith<ExecutionException> { future.get(10, TimeUnit.SECONDS) }.cause!!
@@ -59,7 +67,8 @@ internal class EndedWaitTest {
         return TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - before)
     }
 
-    private fun promptlyOnEndlessGround(tryOnce: (Ground) -> Long) = clock.assertPrompt { Ground(clock = clock).use(tryOnce) }
+    private fun promptlyOnEndlessGround(tryOnce: (Ground) -> Long) =
+        clock.assertPrompt { Ground(driver = driver, clock = clock).use(tryOnce) }
 
     private fun Ground.endReason() = heard<RetryEvent.Finished>().single().reason
 
@@ -67,7 +76,7 @@ internal class EndedWaitTest {
     fun `a cancel ends a wait within 50 ms`() =
         promptlyOnEndlessGround { ground ->
             ground.server.enqueue(status(503))
-            val call = ground.client(policy).newCall(ground.request())
+            val call = ground.calls(policy).newCall(ground.request())
             val future = call.future()
             val millis = millisUntilOver(future) { call.cancel() }
             val failure = failureOf(future)
@@ -82,9 +91,9 @@ internal class EndedWaitTest {
     fun `a cancel between failure and wait is not lost`() {
         lateinit var call: Call
         val cancelling = RetryListener { if (it is RetryEvent.WaitPlanned) call.cancel() }
-        Ground(clock = clock, configureComeback = { listener = cancelling }).use { ground ->
+        Ground(driver = driver, clock = clock, configureComeback = { listener = cancelling }).use { ground ->
             ground.server.enqueue(status(503))
-            call = ground.client(policy).newCall(ground.request())
+            call = ground.calls(policy).newCall(ground.request())
             assertEquals("Canceled", assertFailsWith<IOException> { call.execute() }.message)
             assertEquals(0, clock.waiting.availablePermits())
         }
@@ -102,12 +111,15 @@ internal class EndedWaitTest {
                     }
                 }
             val client =
-                ground.client(policy) {
+                ground.calls(policy) {
                     callTimeout(Duration.ofMillis(1_000))
                     eventListener(listener)
                 }
+            val began = System.nanoTime()
             val failure = assertFailsWith<InterruptedIOException> { client.send(ground.request()) }
-            val millis = TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - timedOut.get())
+            // The factory has no call of the client's that could hear of it while it waits.
+            val ended = if (driver == Driver.INTERCEPTOR) timedOut.get() else began + TimeUnit.SECONDS.toNanos(1)
+            val millis = TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - ended)
             clock.waiting.acquire()
             assertEquals("timeout", failure.message)
             assertEquals(StopReason.Cancelled(CancelKind.CALL_TIMEOUT), ground.endReason())
@@ -117,7 +129,7 @@ internal class EndedWaitTest {
 
     @Test
     fun `the client's own timeout is told from a cancel, even if an interceptor outside used most of it`() =
-        Ground(clock = clock).use { ground ->
+        Ground(driver = driver, clock = clock).use { ground ->
             ground.server.enqueue(status(503))
             val client =
                 ground.remember(
@@ -136,7 +148,7 @@ internal class EndedWaitTest {
 
     @Test
     fun `no wait is begun that the call's own deadline would cut short`() =
-        Ground().use { ground ->
+        Ground(driver = driver).use { ground ->
             ground.server.enqueue(status(503))
             val hourly =
                 RetryPolicy {
@@ -145,26 +157,27 @@ internal class EndedWaitTest {
                     capMillis = TimeUnit.HOURS.toMillis(1)
                     jitter = Jitter.NONE
                 }
-            val call = ground.client(hourly).newCall(ground.request())
+            val call = ground.calls(hourly).newCall(ground.request())
             call.timeout().deadline(30, TimeUnit.MINUTES)
             call.execute().use { assertEquals(StopReason.Elapsed, it.retryReport!!.reason) }
         }
 
     @Test
     fun `a timeout of the client that no clock reaches is none`() =
-        Ground().use { ground ->
+        Ground(driver = driver).use { ground ->
             ground.time.advance(1)
             ground.server.enqueue(status(503))
-            val call = ground.client(policy).newCall(ground.request())
+            val call = ground.calls(policy).newCall(ground.request())
             call.timeout().timeout(Long.MAX_VALUE, TimeUnit.NANOSECONDS)
             call.execute().use { assertEquals(200, it.code) }
         }
 
     @Test
-    fun `an interrupt ends a wait within 50 ms, and the flag is set again`() =
+    fun `an interrupt ends a wait within 50 ms, and the flag is set again`() {
+        assumeTrue(driver != Driver.ENQUEUED, NO_THREAD)
         promptlyOnEndlessGround { ground ->
             ground.server.enqueue(status(503))
-            val client = ground.client(policy)
+            val client = ground.calls(policy)
             val future = CompletableFuture<Unit>()
             var isFlagSet = false
             val sleeper =
@@ -183,12 +196,13 @@ internal class EndedWaitTest {
             assertEquals(1, ground.server.requestCount)
             millis
         }
+    }
 
     @Test
     fun `closing Comeback ends a wait, and a response closed before it is not returned`() =
         promptlyOnEndlessGround { ground ->
             ground.server.enqueue(status(503, "X-Queue" to "7"))
-            val future = ground.client(policy).newCall(ground.request()).future()
+            val future = ground.calls(policy).newCall(ground.request()).future()
             val millis = millisUntilOver(future) { ground.comeback.close() }
             val stopped = assertIs<RetryStoppedException>(failureOf(future))
             assertEquals(StopReason.Cancelled(CancelKind.CLOSED), stopped.reason)
@@ -200,8 +214,8 @@ internal class EndedWaitTest {
 
     @Test
     fun `after closing Comeback requests go once`() =
-        Ground().use { ground ->
-            val client = ground.client()
+        Ground(driver = driver).use { ground ->
+            val client = ground.calls()
             ground.comeback.close()
             ground.server.enqueue(status(503))
             assertEquals(503, client.outcomeOf(ground.request()))
@@ -210,9 +224,9 @@ internal class EndedWaitTest {
 
     @Test
     fun `a cancelled attempt is not retried`() =
-        Ground().use { ground ->
+        Ground(driver = driver).use { ground ->
             ground.server.enqueue(MockResponse.Builder().onResponseStart(Stall).build())
-            val call = ground.client().newCall(ground.request())
+            val call = ground.calls().newCall(ground.request())
             val future = call.future()
             ground.server.takeRequest()
             call.cancel()
@@ -223,9 +237,9 @@ internal class EndedWaitTest {
 
     @Test
     fun `an attempt that the client's timeout ended is not retried`() =
-        Ground().use { ground ->
+        Ground(driver = driver).use { ground ->
             ground.server.enqueue(MockResponse.Builder().onResponseStart(Stall).build())
-            val client = ground.client { callTimeout(Duration.ofMillis(200)) }
+            val client = ground.calls { callTimeout(Duration.ofMillis(200)) }
             assertEquals("timeout", assertFailsWith<InterruptedIOException> { client.send(ground.request()) }.message)
             assertIs<StopReason.Cancelled>(ground.endReason())
             // None at all, if this machine was too slow for it.
@@ -234,55 +248,63 @@ internal class EndedWaitTest {
         }
 
     @Test
-    fun `an interrupted attempt is not retried, and the flag is set`() =
-        Ground().use { ground ->
-            val client = ground.client { addInterceptor { throw InterruptedIOException("interrupted") } }
+    fun `an interrupted attempt is not retried, and the flag is set`() {
+        assumeTrue(driver != Driver.ENQUEUED, NO_THREAD)
+        Ground(driver = driver).use { ground ->
+            val client = ground.calls { addInterceptor { throw InterruptedIOException("interrupted") } }
             assertFailsWith<InterruptedIOException> { client.send(ground.request()) }
             assertTrue(Thread.interrupted())
             assertEquals(StopReason.Cancelled(CancelKind.INTERRUPTED), ground.endReason())
         }
+    }
 
     @Test
-    fun `an interrupt while a connection is made is not retried, and the flag is set`() =
-        Ground().use { ground ->
+    fun `an interrupt while a connection is made is not retried, and the flag is set`() {
+        assumeTrue(driver != Driver.ENQUEUED, NO_THREAD)
+        Ground(driver = driver).use { ground ->
             // OkHttp's own call throws InterruptedException here, and the flag is gone.
             Thread.currentThread().interrupt()
-            val failure = runCatching { ground.client().send(ground.request()) }.exceptionOrNull()
+            val failure = runCatching { ground.calls().send(ground.request()) }.exceptionOrNull()
             assertTrue(Thread.interrupted())
             assertIs<InterruptedIOException>(failure)
             assertEquals(StopReason.Cancelled(CancelKind.INTERRUPTED), failure.retryReport!!.reason)
             assertEquals(StopReason.Cancelled(CancelKind.INTERRUPTED), ground.endReason())
         }
+    }
 
     @Test
-    fun `Android's main thread never waits, and its response is delivered open`() =
+    fun `Android's main thread never waits, and its response is delivered open`() {
+        assumeTrue(driver != Driver.ENQUEUED, NO_THREAD)
         onEndlessGround { ground ->
             ground.server.enqueue(MockResponse(code = 503, body = "busy"))
-            ground.client(policy, configure = { isMainThread = { true } }).send(ground.request()).use { response ->
+            ground.calls(policy, configure = { isMainThread = { true } }).send(ground.request()).use { response ->
                 assertEquals("busy", response.body.string())
                 assertEquals(StopReason.Cancelled(CancelKind.MAIN_THREAD), response.retryReport!!.reason)
             }
         }
+    }
 
     @Test
-    fun `on Android's main thread a failure comes out at once`() =
+    fun `on Android's main thread a failure comes out at once`() {
+        assumeTrue(driver != Driver.ENQUEUED, NO_THREAD)
         onEndlessGround { ground ->
             val failure = IOException()
-            val client = ground.client(policy, configure = { isMainThread = { true } }) { addInterceptor { throw failure } }
+            val client = ground.calls(policy, configure = { isMainThread = { true } }) { addInterceptor { throw failure } }
             assertEquals(failure, assertFailsWith<IOException> { client.send(ground.request()) })
             assertEquals(StopReason.Cancelled(CancelKind.MAIN_THREAD), failure.retryReport!!.reason)
         }
+    }
 
     @Test
     fun `a policy that cuts at the deadline ends an attempt in flight, as a timeout and not as a cancel`() =
-        Ground().use { ground ->
+        Ground(clock = SystemTime, driver = driver).use { ground ->
             ground.server.enqueue(MockResponse.Builder().onResponseStart(Stall).build())
             val cutting =
                 RetryPolicy {
                     maxElapsedMillis = 300
                     cutAtDeadline = true
                 }
-            val failure = assertFailsWith<InterruptedIOException> { ground.client(cutting).send(ground.request()) }
+            val failure = assertFailsWith<InterruptedIOException> { ground.calls(cutting).send(ground.request()) }
             assertEquals("timeout", failure.message)
             assertEquals(StopReason.Elapsed, failure.retryReport!!.reason)
             assertEquals(StopReason.Elapsed, ground.endReason())
@@ -290,22 +312,22 @@ internal class EndedWaitTest {
 
     @Test
     fun `a cut request that may not be repeated says that`() =
-        Ground().use { ground ->
+        Ground(driver = driver).use { ground ->
             ground.server.enqueue(MockResponse.Builder().onResponseStart(Stall).build())
             val cutting =
                 RetryPolicy {
                     maxElapsedMillis = 300
                     cutAtDeadline = true
                 }
-            val failure = assertFailsWith<InterruptedIOException> { ground.client(cutting).send(ground.post()) }
+            val failure = assertFailsWith<InterruptedIOException> { ground.calls(cutting).send(ground.post()) }
             assertEquals(StopReason.NotRepeatable, failure.retryReport!!.reason)
         }
 
     @Test
     fun `under such a policy a cancel is still a cancel`() =
-        Ground().use { ground ->
+        Ground(driver = driver).use { ground ->
             ground.server.enqueue(MockResponse.Builder().onResponseStart(Stall).build())
-            val call = ground.client(RetryPolicy.READ).newCall(ground.request())
+            val call = ground.calls(RetryPolicy.READ).newCall(ground.request())
             val future = call.future()
             ground.server.takeRequest()
             call.cancel()
@@ -314,7 +336,7 @@ internal class EndedWaitTest {
 
     @Test
     fun `the cut ends with the response head`() =
-        Ground().use { ground ->
+        Ground(driver = driver).use { ground ->
             val slow =
                 MockResponse
                     .Builder()
@@ -327,17 +349,19 @@ internal class EndedWaitTest {
                     maxElapsedMillis = 1_000
                     cutAtDeadline = true
                 }
-            ground.client(cutting).send(ground.request()).use { assertEquals("one, two, three", it.body.string()) }
+            ground.calls(cutting).send(ground.request()).use { assertEquals("one, two, three", it.body.string()) }
         }
 
     companion object {
+        private const val NO_THREAD = "an enqueued call of the factory has no thread of its own"
+
         /** Loading the library and the first classes takes longer than the time limits here. */
         @JvmStatic
         @BeforeAll
         fun warmUp() =
             Ground().use { ground ->
                 ground.server.enqueue(status(503))
-                ground.client().send(ground.request()).close()
+                ground.calls().send(ground.request()).close()
             }
     }
 }

@@ -1,6 +1,7 @@
 // Time in which no wait ends by itself: only what ends it is under test.
 package dev.comeback.okhttp
 
+import dev.comeback.Subscription
 import dev.comeback.SystemTime
 import dev.comeback.Time
 import dev.comeback.Wakeup
@@ -22,6 +23,15 @@ internal class EndlessWaits : Time {
     ): Boolean {
         waiting.release()
         return wakeup.await(Long.MAX_VALUE)
+    }
+
+    override fun schedule(
+        until: Long,
+        action: Runnable,
+    ): Subscription {
+        if (until <= nanos()) return SystemTime.schedule(until, action)
+        waiting.release()
+        return Subscription {}
     }
 }
 

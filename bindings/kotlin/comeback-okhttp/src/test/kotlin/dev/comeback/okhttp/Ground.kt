@@ -26,13 +26,45 @@ import java.net.InetAddress
 import java.net.UnknownHostException
 import java.util.concurrent.CompletableFuture
 import java.util.concurrent.CopyOnWriteArrayList
+import java.util.concurrent.ExecutionException
 import java.util.concurrent.TimeUnit
 import java.util.concurrent.atomic.AtomicInteger
+
+/** How a request goes through Comeback. What holds for one way holds for all. */
+internal enum class Driver {
+    INTERCEPTOR,
+
+    /** The call factory; a call is executed on its caller's thread. */
+    FACTORY,
+
+    /** The call factory; a call is enqueued, and the test waits for it. */
+    ENQUEUED,
+}
+
+/** Calls that go through Comeback, and the client below. */
+internal class Calls(
+    private val factory: Call.Factory,
+    val client: OkHttpClient,
+) : Call.Factory by factory {
+    val connectionPool get() = client.connectionPool
+}
+
+private class Enqueuing(
+    private val call: Call,
+) : Call by call {
+    override fun execute(): Response =
+        try {
+            call.future().get()
+        } catch (failed: ExecutionException) {
+            throw failed.cause!!
+        }
+}
 
 /** A server that answers 200 once its script is over. Its address is numeric: no name is looked up, and there is one route. */
 internal open class Ground(
     configureServer: MockWebServer.() -> Unit = {},
     clock: Time = VirtualTime(),
+    private val driver: Driver = Driver.INTERCEPTOR,
     configureComeback: Comeback.Builder.() -> Unit = {},
 ) : AutoCloseable {
     val server =
@@ -97,6 +129,18 @@ internal open class Ground(
                 .build(),
         )
 
+    /** Comeback first by the way under test; [build] comes after it. */
+    fun calls(
+        policy: RetryPolicy = RetryPolicy.DEFAULT,
+        configure: ComebackOkHttp.() -> Unit = {},
+        build: OkHttpClient.Builder.() -> Unit = {},
+    ): Calls {
+        if (driver == Driver.INTERCEPTOR) return client(policy, configure, build).let { Calls(it, it) }
+        val client = remember(OkHttpClient.Builder().apply(build).build())
+        val factory = comeback.callFactory(client, policy, configure)
+        return Calls(if (driver == Driver.FACTORY) factory else Call.Factory { Enqueuing(factory.newCall(it)) }, client)
+    }
+
     /** To be shut down with the rest. */
     fun remember(client: OkHttpClient): OkHttpClient = client.also { clients += it }
 
@@ -131,7 +175,7 @@ internal fun status(
         .apply { headers.forEach { (name, value) -> addHeader(name, value) } }
         .build()
 
-internal fun OkHttpClient.send(request: Request): Response = newCall(request).execute()
+internal fun Call.Factory.send(request: Request): Response = newCall(request).execute()
 
 /** The server's address for every name, but only from the second look-up on. */
 internal class SecondLookUp : Dns {
@@ -146,7 +190,7 @@ internal class SecondLookUp : Dns {
 internal val LOOPBACK: InetAddress = InetAddress.getByAddress(byteArrayOf(127, 0, 0, 1))
 
 /** The status, or the exception. */
-internal fun OkHttpClient.outcomeOf(request: Request): Any =
+internal fun Call.Factory.outcomeOf(request: Request): Any =
     try {
         send(request).use { it.code }
     } catch (failure: IOException) {

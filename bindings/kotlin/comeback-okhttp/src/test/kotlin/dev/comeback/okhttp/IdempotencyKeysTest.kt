@@ -6,21 +6,27 @@ import dev.comeback.RetryPolicy
 import dev.comeback.StopReason
 import okhttp3.RequestBody.Companion.toRequestBody
 import org.junit.jupiter.api.Test
+import org.junit.jupiter.params.ParameterizedClass
+import org.junit.jupiter.params.provider.EnumSource
 import java.util.UUID
 import kotlin.test.assertEquals
 import kotlin.test.assertNotEquals
 
-internal class IdempotencyKeysTest {
+@ParameterizedClass
+@EnumSource(Driver::class)
+internal class IdempotencyKeysTest(
+    private val driver: Driver,
+) {
     private fun Ground.keys(header: String = Ground.KEY) = received().map { it.headers[header] }
 
     private val making = RetryPolicy { makeKey = true }
 
     @Test
     fun `one key serves all attempts and redirects of a call`() =
-        Ground().use { ground ->
+        Ground(driver = driver).use { ground ->
             repeat(2) { ground.server.enqueue(status(503)) }
             ground.server.enqueue(status(307, "Location" to "/elsewhere"))
-            assertEquals(200, ground.client().outcomeOf(ground.post { makeIdempotencyKey() }))
+            assertEquals(200, ground.calls().outcomeOf(ground.post { makeIdempotencyKey() }))
             val keys = ground.keys()
             assertEquals(4, keys.size)
             assertEquals(1, keys.toSet().size)
@@ -29,33 +35,33 @@ internal class IdempotencyKeysTest {
 
     @Test
     fun `every call has its own key`() =
-        Ground().use { ground ->
-            val client = ground.client(making)
+        Ground(driver = driver).use { ground ->
+            val client = ground.calls(making)
             repeat(5) { client.outcomeOf(ground.post()) }
             assertEquals(5, ground.keys().toSet().size)
         }
 
     @Test
     fun `the caller's key is never overwritten`() =
-        Ground().use { ground ->
+        Ground(driver = driver).use { ground ->
             ground.server.enqueue(status(503))
-            ground.client(making).outcomeOf(ground.post { header(Ground.KEY, "mine").makeIdempotencyKey() })
+            ground.calls(making).outcomeOf(ground.post { header(Ground.KEY, "mine").makeIdempotencyKey() })
             assertEquals(listOf<String?>("mine", "mine"), ground.keys())
         }
 
     @Test
     fun `an empty key is the caller's too, but it makes nothing repeatable`() =
-        Ground().use { ground ->
+        Ground(driver = driver).use { ground ->
             ground.server.enqueue(status(503))
-            ground.client(making).outcomeOf(ground.post { header(Ground.KEY, "") })
+            ground.calls(making).outcomeOf(ground.post { header(Ground.KEY, "") })
             assertEquals(listOf<String?>(""), ground.keys())
         }
 
     @Test
     fun `no key is made unless policy or request ask, and then only for POST and PATCH`() =
-        Ground().use { ground ->
-            ground.client().outcomeOf(ground.post())
-            val client = ground.client(making)
+        Ground(driver = driver).use { ground ->
+            ground.calls().outcomeOf(ground.post())
+            val client = ground.calls(making)
             client.outcomeOf(ground.request())
             client.outcomeOf(ground.request("PUT", Ground.BODY.toRequestBody()))
             assertEquals(listOf(null, null, null), ground.keys())
@@ -63,21 +69,21 @@ internal class IdempotencyKeysTest {
 
     @Test
     fun `header and form are the policy's`() =
-        Ground().use { ground ->
+        Ground(driver = driver).use { ground ->
             val policy =
                 RetryPolicy {
                     keyHeader = "X-Request-Key"
                     keyForm = KeyForm.QUOTED
                     makeKey = true
                 }
-            ground.client(policy).outcomeOf(ground.post())
+            ground.calls(policy).outcomeOf(ground.post())
             val key = ground.keys("X-Request-Key").single()!!
             assertEquals("\"${UUID.fromString(key.removeSurrounding("\""))}\"", key)
         }
 
     @Test
     fun `a retry layer outside sends the same key again, but another request of the same call has another`() =
-        Ground().use { ground ->
+        Ground(driver = driver).use { ground ->
             val other = ground.request("PATCH", "another".toRequestBody())
             val client =
                 ground.remember(
@@ -98,21 +104,21 @@ internal class IdempotencyKeysTest {
 
     @Test
     fun `409 is retried only where the policy lists it, and only with a key`() =
-        Ground().use { ground ->
+        Ground(driver = driver).use { ground ->
             val inProgress = RetryPolicy { retryStatuses = setOf(409, 503) }
             ground.server.enqueue(status(409))
-            assertEquals(200, ground.client(inProgress).outcomeOf(ground.post { header(Ground.KEY, "k") }))
+            assertEquals(200, ground.calls(inProgress).outcomeOf(ground.post { header(Ground.KEY, "k") }))
             ground.server.enqueue(status(409))
-            assertEquals(409, ground.client(inProgress).outcomeOf(ground.post()))
+            assertEquals(409, ground.calls(inProgress).outcomeOf(ground.post()))
             ground.server.enqueue(status(409))
-            assertEquals(409, ground.client().outcomeOf(ground.post { header(Ground.KEY, "k") }))
+            assertEquals(409, ground.calls().outcomeOf(ground.post { header(Ground.KEY, "k") }))
         }
 
     @Test
     fun `without a key a POST that got 503 is sent once`() =
-        Ground().use { ground ->
+        Ground(driver = driver).use { ground ->
             ground.server.enqueue(status(503))
-            ground.client().send(ground.post()).use { assertEquals(StopReason.NotRepeatable, it.retryReport!!.reason) }
+            ground.calls().send(ground.post()).use { assertEquals(StopReason.NotRepeatable, it.retryReport!!.reason) }
             assertEquals(1, ground.server.requestCount)
         }
 }

@@ -14,6 +14,8 @@ import okhttp3.Protocol
 import okhttp3.RequestBody
 import okio.BufferedSink
 import org.junit.jupiter.api.Test
+import org.junit.jupiter.params.ParameterizedClass
+import org.junit.jupiter.params.provider.EnumSource
 import java.io.IOException
 import java.net.ConnectException
 import java.net.ServerSocket
@@ -24,17 +26,21 @@ import kotlin.test.assertEquals
 import kotlin.test.assertFailsWith
 import kotlin.test.assertIs
 
-internal class ProofTest {
+@ParameterizedClass
+@EnumSource(Driver::class)
+internal class ProofTest(
+    private val driver: Driver,
+) {
     private fun Ground.failures() = heard<RetryEvent.AttemptFailed>().map { it.failure }
 
     private fun Ground.answerAndClose() = server.enqueue(MockResponse.Builder().onResponseStart(CloseSocket()).build())
 
     @Test
     fun `an inner interceptor that answers by another client and fails proves nothing`() =
-        Ground().use { ground ->
+        Ground(driver = driver).use { ground ->
             ground.answerAndClose()
             val other = ground.remember(OkHttpClient())
-            val client = ground.client { addInterceptor { other.newCall(it.request()).execute() } }
+            val client = ground.calls { addInterceptor { other.newCall(it.request()).execute() } }
             val failure = assertFailsWith<IOException> { client.send(ground.post()) }
             assertEquals(StopReason.NotRepeatable, failure.retryReport!!.reason)
             assertEquals(1, ground.server.requestCount)
@@ -42,11 +48,11 @@ internal class ProofTest {
 
     @Test
     fun `an inner interceptor that falls back to another client which fails proves nothing either`() =
-        Ground().use { ground ->
+        Ground(driver = driver).use { ground ->
             ground.answerAndClose()
             val other = ground.remember(OkHttpClient())
             val client =
-                ground.client {
+                ground.calls {
                     dns(SecondLookUp())
                     addInterceptor { chain ->
                         try {
@@ -63,10 +69,10 @@ internal class ProofTest {
 
     @Test
     fun `an inner interceptor that throws an unnamed I O error proves nothing, but a GET may go again`() =
-        Ground().use { ground ->
+        Ground(driver = driver).use { ground ->
             val tries = AtomicInteger()
             val client =
-                ground.client {
+                ground.calls {
                     addInterceptor {
                         if (tries.incrementAndGet() <
                             3
@@ -85,10 +91,10 @@ internal class ProofTest {
 
     @Test
     fun `a network interceptor that fails before the headers is proof, whatever it throws`() =
-        Ground().use { ground ->
+        Ground(driver = driver).use { ground ->
             val tries = AtomicInteger()
             val client =
-                ground.client {
+                ground.calls {
                     addNetworkInterceptor {
                         if (tries.incrementAndGet() ==
                             1
@@ -106,36 +112,36 @@ internal class ProofTest {
 
     @Test
     fun `a failed look-up lets a POST go again`() =
-        Ground().use { ground ->
-            assertEquals(200, ground.client { dns(SecondLookUp()) }.outcomeOf(ground.post(host = "one.test")))
+        Ground(driver = driver).use { ground ->
+            assertEquals(200, ground.calls { dns(SecondLookUp()) }.outcomeOf(ground.post(host = "one.test")))
             assertEquals(listOf<FailureKind?>(FailureKind.DNS), ground.failures())
             assertEquals(1, ground.server.requestCount)
         }
 
     @Test
     fun `a refused connection after a followed redirect is no proof any more`() =
-        Ground().use { ground ->
+        Ground(driver = driver).use { ground ->
             val closedPort = ServerSocket(0, 1, LOOPBACK).use { it.localPort }
             ground.server.enqueue(status(307, "Location" to "http://127.0.0.1:$closedPort/"))
-            val failure = assertFailsWith<ConnectException> { ground.client().send(ground.post()) }
+            val failure = assertFailsWith<ConnectException> { ground.calls().send(ground.post()) }
             assertEquals(StopReason.NotRepeatable, failure.retryReport!!.reason)
             assertEquals(1, ground.server.requestCount)
         }
 
     @Test
     fun `an authenticator whose own request is refused is no proof for the one it works for`() =
-        Ground().use { ground ->
+        Ground(driver = driver).use { ground ->
             ground.server.enqueue(status(401))
-            val client = ground.client { authenticator { _, _ -> throw ConnectException("the token server is down") } }
+            val client = ground.calls { authenticator { _, _ -> throw ConnectException("the token server is down") } }
             assertIs<ConnectException>(client.outcomeOf(ground.post()))
             assertEquals(1, ground.server.requestCount)
         }
 
     @Test
     fun `a refused connection after the client's own re-send of a lost one is no proof`() =
-        Ground().use { ground ->
+        Ground(driver = driver).use { ground ->
             ground.server.enqueue(MockResponse())
-            val client = ground.client()
+            val client = ground.calls()
             client.send(ground.request()).close()
             // The pooled connection dies, and the port is closed: the client re-sends and is refused.
             ground.server.close()
@@ -145,15 +151,15 @@ internal class ProofTest {
 
     @Test
     fun `a GET goes again, never sent or in doubt`() =
-        Ground().use { ground ->
+        Ground(driver = driver).use { ground ->
             ground.answerAndClose()
-            assertEquals(200, ground.client { dns(SecondLookUp()) }.outcomeOf(ground.request(host = "one.test")))
+            assertEquals(200, ground.calls { dns(SecondLookUp()) }.outcomeOf(ground.request(host = "one.test")))
             assertEquals(listOf<FailureKind?>(FailureKind.DNS, FailureKind.UNEXPECTED_END), ground.failures())
         }
 
     @Test
     fun `what the request's body itself throws is permanent`() =
-        Ground().use { ground ->
+        Ground(driver = driver).use { ground ->
             val broken =
                 object : RequestBody() {
                     override fun contentType(): MediaType? = null
@@ -163,14 +169,14 @@ internal class ProofTest {
                         throw SocketException("says the body, not the socket")
                     }
                 }
-            val failure = assertFailsWith<SocketException> { ground.client().send(ground.request("PUT", broken)) }
+            val failure = assertFailsWith<SocketException> { ground.calls().send(ground.request("PUT", broken)) }
             assertEquals(StopReason.Permanent, failure.retryReport!!.reason)
             assertEquals(listOf<FailureKind?>(FailureKind.REQUEST_BODY), ground.failures())
         }
 
     @Test
     fun `a body that is shorter than it said is permanent`() =
-        Ground().use { ground ->
+        Ground(driver = driver).use { ground ->
             val short =
                 object : RequestBody() {
                     override fun contentType(): MediaType? = null
@@ -181,13 +187,13 @@ internal class ProofTest {
                         sink.writeUtf8("short")
                     }
                 }
-            assertIs<IOException>(ground.client().outcomeOf(ground.request("PUT", short)))
+            assertIs<IOException>(ground.calls().outcomeOf(ground.request("PUT", short)))
             assertEquals(listOf<FailureKind?>(FailureKind.REQUEST_BODY), ground.failures())
         }
 
     @Test
     fun `a response that breaks off under an interceptor that reads it is in doubt`() =
-        Ground().use { ground ->
+        Ground(driver = driver).use { ground ->
             val half =
                 MockResponse
                     .Builder()
@@ -196,7 +202,7 @@ internal class ProofTest {
                     .build()
             ground.server.enqueue(half)
             val client =
-                ground.client {
+                ground.calls {
                     addInterceptor { chain ->
                         chain.proceed(chain.request()).also {
                             it.body.source().request(Long.MAX_VALUE)
@@ -223,10 +229,10 @@ internal class ProofTest {
 
     @Test
     fun `a body that can be written once is sent once`() =
-        Ground().use { ground ->
+        Ground(driver = driver).use { ground ->
             ground.server.enqueue(status(503))
             val body = OneShot()
-            ground.client().send(ground.request("PUT", body)).use { response ->
+            ground.calls().send(ground.request("PUT", body)).use { response ->
                 assertEquals(503, response.code)
                 assertEquals(StopReason.BodyNotReplayable, response.retryReport!!.reason)
             }
@@ -236,8 +242,8 @@ internal class ProofTest {
 
     @Test
     fun `a body that can be written once goes again while nobody asked for it`() =
-        Ground().use { ground ->
-            assertEquals(200, ground.client { dns(SecondLookUp()) }.outcomeOf(ground.post(OneShot(), host = "one.test")))
+        Ground(driver = driver).use { ground ->
+            assertEquals(200, ground.calls { dns(SecondLookUp()) }.outcomeOf(ground.post(OneShot(), host = "one.test")))
             assertEquals(listOf(Ground.BODY), ground.received().map { it.body?.utf8() })
         }
 
@@ -253,13 +259,13 @@ internal class ProofTest {
         }
     }
 
-    private fun onHttp2(test: (Ground) -> Unit) = Ground({ protocols = listOf(Protocol.H2_PRIOR_KNOWLEDGE) }).use(test)
+    private fun onHttp2(test: (Ground) -> Unit) = Ground({ protocols = listOf(Protocol.H2_PRIOR_KNOWLEDGE) }, driver = driver).use(test)
 
     @Test
     fun `a duplex body goes again while nobody asked for it`() =
         onHttp2 { ground ->
             val client =
-                ground.client {
+                ground.calls {
                     protocols(listOf(Protocol.H2_PRIOR_KNOWLEDGE))
                     dns(SecondLookUp())
                 }
@@ -271,7 +277,7 @@ internal class ProofTest {
     fun `a duplex body is never begun twice`() =
         onHttp2 { ground ->
             ground.server.enqueue(status(503))
-            val client = ground.client { protocols(listOf(Protocol.H2_PRIOR_KNOWLEDGE)) }
+            val client = ground.calls { protocols(listOf(Protocol.H2_PRIOR_KNOWLEDGE)) }
             client.send(ground.request("PUT", Duplex())).use { response ->
                 assertEquals(StopReason.BodyNotReplayable, response.retryReport!!.reason)
             }
@@ -280,10 +286,10 @@ internal class ProofTest {
 
     @Test
     fun `a body that an interceptor has read for its signature counts as touched`() =
-        Ground().use { ground ->
+        Ground(driver = driver).use { ground ->
             val body = OneShot()
             val client =
-                ground.client {
+                ground.calls {
                     addInterceptor { chain ->
                         chain.request().body!!.writeTo(okio.Buffer())
                         throw ConnectException("refused")
@@ -295,11 +301,11 @@ internal class ProofTest {
 
     @Test
     fun `an unsent attempt without a network does not count, any other does`() =
-        Ground().use { ground ->
+        Ground(driver = driver).use { ground ->
             ground.connectivity.available()
             ground.connectivity.lost()
             ground.time.at(1) { ground.connectivity.available() }
-            val client = ground.client(RetryPolicy { maxAttempts = 2 }) { dns { throw UnknownHostException(it) } }
+            val client = ground.calls(RetryPolicy { maxAttempts = 2 }) { dns { throw UnknownHostException(it) } }
             assertIs<UnknownHostException>(client.outcomeOf(ground.request(host = "one.test")))
             assertEquals(listOf(false, true, true), ground.heard<RetryEvent.AttemptFailed>().map { it.counted })
         }

@@ -12,7 +12,6 @@ import mockwebserver3.SocketEffect.CloseStream
 import mockwebserver3.SocketEffect.Stall
 import okhttp3.HttpUrl
 import okhttp3.Interceptor
-import okhttp3.OkHttpClient
 import okhttp3.Protocol
 import okhttp3.Request
 import okhttp3.RequestBody.Companion.toRequestBody
@@ -21,6 +20,7 @@ import okio.ByteString
 import okio.ByteString.Companion.encodeUtf8
 import org.junit.jupiter.api.DynamicContainer
 import org.junit.jupiter.api.DynamicContainer.dynamicContainer
+import org.junit.jupiter.api.DynamicTest
 import org.junit.jupiter.api.DynamicTest.dynamicTest
 import org.junit.jupiter.api.TestFactory
 import java.util.concurrent.TimeUnit
@@ -95,32 +95,35 @@ internal class RepetitionTableTest {
 
     @TestFactory
     fun `the server hears of a request as often as the table says`(): List<DynamicContainer> =
-        Effect.entries.map { effect ->
-            val cells =
-                Sort.entries.filter { it.hasBody || !effect.needsBody }.flatMap { sort ->
-                    listOf(false, true).flatMap { hasKey ->
-                        ClientResends.entries.map { resends ->
-                            val count = expected(effect, sort, hasKey, resends)
-                            dynamicTest("$sort, ${if (hasKey) "key" else "no key"}, client's re-sends $resends: $count") {
-                                check(effect, sort, hasKey, resends, count)
-                            }
-                        }
+        Effect.entries.map { effect -> dynamicContainer(effect.name, Driver.entries.flatMap { driver -> cells(effect, driver) }) }
+
+    private fun cells(
+        effect: Effect,
+        driver: Driver,
+    ): List<DynamicTest> =
+        Sort.entries.filter { it.hasBody || !effect.needsBody }.flatMap { sort ->
+            listOf(false, true).flatMap { hasKey ->
+                ClientResends.entries.map { resends ->
+                    val count = expected(effect, sort, hasKey, resends)
+                    dynamicTest("$driver, $sort, ${if (hasKey) "key" else "no key"}, client's re-sends $resends: $count") {
+                        check(effect, driver, sort, hasKey, resends, count)
                     }
                 }
-            dynamicContainer(effect.name, cells)
+            }
         }
 
     private fun check(
         effect: Effect,
+        driver: Driver,
         sort: Sort,
         hasKey: Boolean,
         resends: ClientResends,
         count: Int,
     ) {
-        val stage = stageFor(effect)
+        val stage = stageFor(effect, driver)
         stage.use {
-            val client = stage.client(if (resends == ClientResends.OFF) RESENDS_OFF else RetryPolicy.DEFAULT)
-            stage.warmUp(client)
+            val calls = stage.calls(if (resends == ClientResends.OFF) RESENDS_OFF else RetryPolicy.DEFAULT)
+            stage.warmUp(calls)
             val request =
                 Request
                     .Builder()
@@ -128,86 +131,89 @@ internal class RepetitionTableTest {
                     .method(sort.method, if (sort.hasBody) BODY.toRequestBody() else null)
             if (hasKey) request.header(Ground.KEY, "the caller's")
             if (sort.isConditional) request.header("If-Match", "\"v1\"")
-            val outcome = client.outcomeOf(request.build())
+            val outcome = calls.outcomeOf(request.build())
 
             assertEquals(count, stage.count(), "$outcome after ${stage.events}")
             assertEquals(emptyList<ByteString>(), stage.bodies().filter { it != if (sort.hasBody) BODY else ByteString.EMPTY })
         }
     }
 
-    private fun stageFor(effect: Effect): Stage =
+    private fun stageFor(
+        effect: Effect,
+        driver: Driver,
+    ): Stage =
         when (effect) {
             Effect.CONNECTION_REFUSED -> {
-                RefusedStage()
+                RefusedStage(driver)
             }
 
             Effect.HALF_RESPONSE_HEAD -> {
-                RawStage(BreakingServer(BreakingServer.Part.RESPONSE_HEAD), listOf(Protocol.HTTP_1_1))
+                RawStage(driver, BreakingServer(BreakingServer.Part.RESPONSE_HEAD), listOf(Protocol.HTTP_1_1))
             }
 
             Effect.HTTP2_GOAWAY -> {
-                RawStage(GoAwayServer(), listOf(Protocol.H2_PRIOR_KNOWLEDGE))
+                RawStage(driver, GoAwayServer(), listOf(Protocol.H2_PRIOR_KNOWLEDGE))
             }
 
             Effect.TLS_BROKEN_OFF -> {
-                ScriptStage(answer().onRequestStart(CloseSocket()), isHttps = true)
+                ScriptStage(driver, answer().onRequestStart(CloseSocket()), isHttps = true)
             }
 
             Effect.HTTP2_REFUSED_STREAM -> {
                 // After the request's body: on one that still comes the server might answer with a protocol error first.
-                ScriptStage(answer().onResponseStart(CloseStream(REFUSED_STREAM)), isHttp2 = true)
+                ScriptStage(driver, answer().onResponseStart(CloseStream(REFUSED_STREAM)), isHttp2 = true)
             }
 
             Effect.CLOSED_AT_ACCEPT -> {
-                ScriptStage(answer().onRequestStart(CloseSocket()))
+                ScriptStage(driver, answer().onRequestStart(CloseSocket()))
             }
 
             Effect.CLOSED_IN_REQUEST_BODY -> {
-                RawStage(BreakingServer(BreakingServer.Part.REQUEST_BODY), listOf(Protocol.HTTP_1_1))
+                RawStage(driver, BreakingServer(BreakingServer.Part.REQUEST_BODY), listOf(Protocol.HTTP_1_1))
             }
 
             Effect.CLOSED_BEFORE_RESPONSE -> {
-                ScriptStage(answer().onResponseStart(CloseSocket()))
+                ScriptStage(driver, answer().onResponseStart(CloseSocket()))
             }
 
             Effect.STALLED_BEFORE_RESPONSE -> {
-                ScriptStage(answer().onResponseStart(Stall), isStalled = true)
+                ScriptStage(driver, answer().onResponseStart(Stall), isStalled = true)
             }
 
             Effect.HTTP2_STREAM_RESET -> {
-                ScriptStage(answer().onResponseStart(CloseStream(INTERNAL_ERROR)), isHttp2 = true)
+                ScriptStage(driver, answer().onResponseStart(CloseStream(INTERNAL_ERROR)), isHttp2 = true)
             }
 
             Effect.HTTP2_CANCEL_NOBODY_ASKED_FOR -> {
-                ScriptStage(answer().onResponseStart(CloseStream(CANCEL)), isHttp2 = true)
+                ScriptStage(driver, answer().onResponseStart(CloseStream(CANCEL)), isHttp2 = true)
             }
 
             Effect.HTTP2_CLOSED_BEFORE_RESPONSE -> {
-                ScriptStage(answer().onResponseStart(CloseSocket()), isHttp2 = true)
+                ScriptStage(driver, answer().onResponseStart(CloseSocket()), isHttp2 = true)
             }
 
             Effect.POOLED_CLOSED_BEFORE_RESPONSE -> {
-                ScriptStage(answer().onResponseStart(CloseSocket()), warmUp = answer())
+                ScriptStage(driver, answer().onResponseStart(CloseSocket()), warmUp = answer())
             }
 
             Effect.POOLED_DROPPED_WHILE_IDLE -> {
-                ScriptStage(null, warmUp = answer().onResponseEnd(CloseSocket()))
+                ScriptStage(driver, null, warmUp = answer().onResponseEnd(CloseSocket()))
             }
 
             Effect.STATUS_503 -> {
-                ScriptStage(answer().code(503))
+                ScriptStage(driver, answer().code(503))
             }
 
             Effect.STATUS_503_RETRY_AFTER_0 -> {
-                ScriptStage(answer().code(503).addHeader("Retry-After", 0))
+                ScriptStage(driver, answer().code(503).addHeader("Retry-After", 0))
             }
 
             Effect.STATUS_408 -> {
-                ScriptStage(answer().code(408))
+                ScriptStage(driver, answer().code(408))
             }
 
             Effect.HALF_RESPONSE_BODY -> {
-                ScriptStage(answer().body("only half of this arrives").onResponseBody(CloseSocket()))
+                ScriptStage(driver, answer().body("only half of this arrives").onResponseBody(CloseSocket()))
             }
         }
 
@@ -215,16 +221,17 @@ internal class RepetitionTableTest {
 
     /** A server, and a client that misses nothing of it. */
     private abstract class Stage(
+        driver: Driver,
         configureServer: mockwebserver3.MockWebServer.() -> Unit = {},
     ) : Ground({
             dispatcher = QueueDispatcher().apply { setFailFast(MockResponse()) }
             configureServer()
-        }) {
+        }, driver = driver) {
         abstract val url: HttpUrl
 
-        open fun client(policy: RetryPolicy): OkHttpClient = client(policy) {}
+        open fun calls(policy: RetryPolicy): Calls = calls(policy) {}
 
-        open fun warmUp(client: OkHttpClient) = Unit
+        open fun warmUp(calls: Calls) = Unit
 
         open fun count(): Int = server.requestCount
 
@@ -233,12 +240,13 @@ internal class RepetitionTableTest {
     }
 
     private class ScriptStage(
+        driver: Driver,
         effect: MockResponse.Builder?,
         private val warmUp: MockResponse.Builder? = null,
         private val isHttp2: Boolean = false,
         private val isHttps: Boolean = false,
         private val isStalled: Boolean = false,
-    ) : Stage({
+    ) : Stage(driver, {
             if (isHttp2) protocols = listOf(Protocol.H2_PRIOR_KNOWLEDGE)
             if (isHttps) useHttps(Certificates.server.sslSocketFactory())
         }) {
@@ -249,16 +257,16 @@ internal class RepetitionTableTest {
 
         override val url: HttpUrl get() = url()
 
-        override fun client(policy: RetryPolicy): OkHttpClient =
-            client(policy) {
+        override fun calls(policy: RetryPolicy): Calls =
+            calls(policy) {
                 if (isStalled) addInterceptor(ImpatientOnce())
                 if (isHttp2) protocols(listOf(Protocol.H2_PRIOR_KNOWLEDGE))
                 if (isHttps) sslSocketFactory(Certificates.client.sslSocketFactory(), Certificates.client.trustManager)
             }
 
-        override fun warmUp(client: OkHttpClient) {
+        override fun warmUp(calls: Calls) {
             if (warmUp == null) return
-            client.send(request()).close()
+            calls.send(request()).close()
             received()
         }
 
@@ -275,7 +283,9 @@ internal class RepetitionTableTest {
         }
     }
 
-    private class RefusedStage : Stage() {
+    private class RefusedStage(
+        driver: Driver,
+    ) : Stage(driver) {
         private val link = FakeLink.to(server.port).apply { cut() }
 
         init {
@@ -291,17 +301,18 @@ internal class RepetitionTableTest {
     }
 
     private class RawStage(
+        driver: Driver,
         private val raw: RawServer,
         private val protocols: List<Protocol>,
-    ) : Stage() {
+    ) : Stage(driver) {
         init {
             raw.start()
         }
 
         override val url: HttpUrl = url().newBuilder().port(raw.port).build()
 
-        override fun client(policy: RetryPolicy): OkHttpClient =
-            client(policy) {
+        override fun calls(policy: RetryPolicy): Calls =
+            calls(policy) {
                 protocols(protocols)
             }
 

@@ -5,14 +5,20 @@ import dev.comeback.RetryEvent
 import dev.comeback.RetryPolicy
 import dev.comeback.StopReason
 import org.junit.jupiter.api.Test
+import org.junit.jupiter.params.ParameterizedClass
 import org.junit.jupiter.params.ParameterizedTest
 import org.junit.jupiter.params.provider.CsvSource
+import org.junit.jupiter.params.provider.EnumSource
 import java.util.concurrent.TimeUnit.NANOSECONDS
 import kotlin.test.assertEquals
 import kotlin.test.assertIs
 import kotlin.test.assertTrue
 
-internal class RetryAfterTest {
+@ParameterizedClass
+@EnumSource(Driver::class)
+internal class RetryAfterTest(
+    private val driver: Driver,
+) {
     @ParameterizedTest
     @CsvSource("2, 2000", "0.129, 129", "2.0001, 2001", "0, 0", "-3, 0", "120junk, 0", "1e3, 0")
     fun `delays are read as seconds, and junk is no hint`(
@@ -30,7 +36,7 @@ internal class RetryAfterTest {
     private fun assertFloor(
         millis: Long,
         vararg headers: Pair<String, String>,
-    ) = Ground().use { ground ->
+    ) = Ground(driver = driver).use { ground ->
         ground.server.enqueue(status(503, *headers))
         assertEquals(
             200,
@@ -48,9 +54,9 @@ internal class RetryAfterTest {
     @ParameterizedTest
     @CsvSource("86400", "99999999999", "999999999999999999999999999999")
     fun `a server that asks for too long gets no sooner attempt, and the caller its answer at once`(seconds: String) =
-        Ground().use { ground ->
+        Ground(driver = driver).use { ground ->
             ground.server.enqueue(status(503, "Retry-After" to seconds))
-            ground.client().send(ground.request()).use { response ->
+            ground.calls().send(ground.request()).use { response ->
                 assertEquals(503, response.code)
                 val reason = assertIs<StopReason.ServerWaitTooLong>(response.retryReport!!.reason)
                 assertTrue(reason.ms >= 86_400_000)
@@ -61,18 +67,18 @@ internal class RetryAfterTest {
 
     @Test
     fun `a server's explicit word is heard where the policy names its header`() =
-        Ground().use { ground ->
+        Ground(driver = driver).use { ground ->
             val policy = RetryPolicy { shouldRetryHeader = "x-should-retry" }
             ground.server.enqueue(status(503, "x-should-retry" to "false"))
-            assertEquals(503, ground.client(policy).outcomeOf(ground.request()))
+            assertEquals(503, ground.calls(policy).outcomeOf(ground.request()))
             ground.server.enqueue(status(400, "x-should-retry" to "true"))
-            assertEquals(200, ground.client(policy).outcomeOf(ground.request()))
+            assertEquals(200, ground.calls(policy).outcomeOf(ground.request()))
         }
 
     @Test
     fun `504 of a request that may only be answered from the cache is its answer`() =
-        Ground().use { ground ->
-            assertEquals(504, ground.client().outcomeOf(ground.request { header("Cache-Control", "only-if-cached") }))
+        Ground(driver = driver).use { ground ->
+            assertEquals(504, ground.calls().outcomeOf(ground.request { header("Cache-Control", "only-if-cached") }))
             assertEquals(0, ground.server.requestCount)
         }
 }

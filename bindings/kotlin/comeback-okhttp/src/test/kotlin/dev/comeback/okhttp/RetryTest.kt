@@ -9,17 +9,23 @@ import dev.comeback.retryReport
 import mockwebserver3.MockResponse
 import mockwebserver3.SocketEffect
 import org.junit.jupiter.api.Test
+import org.junit.jupiter.params.ParameterizedClass
+import org.junit.jupiter.params.provider.EnumSource
 import java.io.IOException
 import kotlin.test.assertEquals
 import kotlin.test.assertFailsWith
 import kotlin.test.assertNull
 
-internal class RetryTest {
+@ParameterizedClass
+@EnumSource(Driver::class)
+internal class RetryTest(
+    private val driver: Driver,
+) {
     @Test
     fun `a GET that got a 503 goes again and delivers what came then`() =
-        Ground().use { ground ->
+        Ground(driver = driver).use { ground ->
             ground.server.enqueue(status(503))
-            ground.client().send(ground.request()).use { response ->
+            ground.calls().send(ground.request()).use { response ->
                 assertEquals(200, response.code)
                 assertEquals("fine", response.body.string())
                 val report = response.retryReport!!
@@ -32,9 +38,9 @@ internal class RetryTest {
 
     @Test
     fun `after the last attempt its response is delivered open, with the reason`() =
-        Ground().use { ground ->
+        Ground(driver = driver).use { ground ->
             repeat(4) { ground.server.enqueue(MockResponse(code = 503, body = "busy $it")) }
-            ground.client().send(ground.request()).use { response ->
+            ground.calls().send(ground.request()).use { response ->
                 assertEquals("busy 3", response.body.string())
                 assertEquals(StopReason.Attempts, response.retryReport!!.reason)
             }
@@ -43,9 +49,9 @@ internal class RetryTest {
 
     @Test
     fun `after the last attempt its exception is thrown as it is, with the report and the earlier failures`() =
-        Ground().use { ground ->
+        Ground(driver = driver).use { ground ->
             repeat(4) { ground.server.enqueue(MockResponse.Builder().onResponseStart(SocketEffect.CloseSocket()).build()) }
-            val failure = assertFailsWith<IOException> { ground.client().send(ground.request()) }
+            val failure = assertFailsWith<IOException> { ground.calls().send(ground.request()) }
             assertEquals(StopReason.Attempts, failure.retryReport!!.reason)
             assertEquals(List(4) { FailureKind.UNEXPECTED_END }, failure.retryReport!!.attempts.map { it.failure })
             assertEquals(3, failure.suppressed.count { it is IOException })
@@ -54,9 +60,9 @@ internal class RetryTest {
 
     @Test
     fun `events come in order and end with one final event`() =
-        Ground().use { ground ->
+        Ground(driver = driver).use { ground ->
             ground.server.enqueue(status(503))
-            ground.client(configure = { label = { it.url.encodedPath } }).send(ground.request(path = "/orders")).close()
+            ground.calls(configure = { label = { it.url.encodedPath } }).send(ground.request(path = "/orders")).close()
             assertEquals(
                 listOf(
                     RetryEvent.AttemptFailed::class,
@@ -71,9 +77,9 @@ internal class RetryTest {
 
     @Test
     fun `with the policy off everything passes`() =
-        Ground().use { ground ->
+        Ground(driver = driver).use { ground ->
             ground.server.enqueue(status(503))
-            assertEquals(503, ground.client(RetryPolicy.OFF).outcomeOf(ground.request()))
+            assertEquals(503, ground.calls(RetryPolicy.OFF).outcomeOf(ground.request()))
             assertEquals(emptyList(), ground.events)
         }
 }

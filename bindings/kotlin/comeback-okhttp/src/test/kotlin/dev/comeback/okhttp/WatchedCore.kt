@@ -15,6 +15,9 @@ internal class WatchedCore(
 
     fun askedBy(thread: Thread): List<String> = asked.filter { it.first === thread }.map { it.second }
 
+    /** By any thread; loading the library is no question. */
+    fun questions(): List<String> = asked.map { it.second }.filter { it != "load" }
+
     fun putInto(builder: Comeback.Builder) {
         val type = Class.forName("dev.comeback.Core")
         val real = Class.forName("dev.comeback.NativeCore").getField("INSTANCE").get(null)

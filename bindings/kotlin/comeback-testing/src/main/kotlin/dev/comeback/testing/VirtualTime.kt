@@ -2,9 +2,11 @@
 package dev.comeback.testing
 
 import dev.comeback.Comeback
+import dev.comeback.Subscription
 import dev.comeback.Time
 import dev.comeback.Wakeup
 import java.util.PriorityQueue
+import kotlin.concurrent.thread
 
 /**
  * A clock that stands still until someone waits; a wait then ends at once and the clock stands where it would have ended. What shall happen
@@ -30,7 +32,11 @@ public class VirtualTime : Time {
     private var now = 0L
     private var wall: Long? = null
     private var order = 0
-    private val actions = PriorityQueue(compareBy<Action> { it.nanos }.thenBy { it.order })
+    private val actions = queue()
+
+    /** What calls wait for without a thread. */
+    private val scheduled = queue()
+    private var isMoving = false
 
     /** The wall clock at instant 0, in milliseconds since 1970; null, the default: there is none. It goes on with [nanos]. */
     public var wallMillisAtZero: Long?
@@ -72,12 +78,46 @@ public class VirtualTime : Time {
         return false
     }
 
+    /** Nobody waits here either: a thread of this time moves the clock on from one scheduled action to the next, as long as there are any. */
+    override fun schedule(
+        until: Long,
+        action: Runnable,
+    ): Subscription =
+        synchronized(lock) {
+            val added = Action(until, order++, action)
+            scheduled += added
+            if (!isMoving) {
+                isMoving = true
+                thread(isDaemon = true, name = "virtual-time", block = ::runScheduled)
+            }
+            Subscription { synchronized(lock) { scheduled -= added } }
+        }
+
+    private fun runScheduled() {
+        while (true) {
+            val next =
+                synchronized(lock) {
+                    isMoving = scheduled.isNotEmpty()
+                    scheduled.peek()
+                } ?: return
+            // What happens before may schedule something earlier, or take this back.
+            if (happenNext(next.nanos)) continue
+            val isDue =
+                synchronized(lock) {
+                    scheduled.remove(next).also { if (it) moveTo(next.nanos) }
+                }
+            if (isDue) runCatching { next.run.run() }
+        }
+    }
+
     private fun happenNext(until: Long): Boolean {
         val next = synchronized(lock) { actions.peek()?.takeIf { it.nanos <= until }?.also { actions.poll() } } ?: return false
         moveTo(next.nanos)
         next.run.run()
         return true
     }
+
+    private fun queue() = PriorityQueue(compareBy<Action> { it.nanos }.thenBy { it.order })
 
     private fun moveTo(nanos: Long) = synchronized(lock) { now = maxOf(now, nanos) }
 }

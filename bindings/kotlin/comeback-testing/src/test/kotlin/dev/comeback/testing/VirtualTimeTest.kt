@@ -15,6 +15,9 @@ import dev.comeback.RetryPolicy
 import dev.comeback.StopReason
 import dev.comeback.Wakeup
 import dev.comeback.WokenBy
+import java.util.concurrent.CompletableFuture
+import java.util.concurrent.LinkedBlockingQueue
+import java.util.concurrent.TimeUnit
 import kotlin.test.Test
 import kotlin.test.assertEquals
 import kotlin.test.assertFailsWith
@@ -46,6 +49,40 @@ class VirtualTimeTest {
         assertTrue(time.await(wakeup, SECOND))
         assertEquals(0, time.nanos())
         assertFalse(time.await(wakeup, SECOND))
+    }
+
+    @Test
+    fun `the clock moves on to what is scheduled, in order, and stands still again`() {
+        val seen = LinkedBlockingQueue<Pair<String, Long>>()
+        // All is scheduled before anything runs.
+        time.schedule(0) {
+            time.schedule(4 * SECOND) { seen += "last" to time.nanos() }
+            time.schedule(2 * SECOND) {
+                seen += "first" to time.nanos()
+                time.schedule(Long.MIN_VALUE) { seen += "at once" to time.nanos() }
+            }
+            time.at(3 * SECOND) { seen += "meanwhile" to time.nanos() }
+        }
+        assertEquals(
+            listOf("first" to 2 * SECOND, "at once" to 2 * SECOND, "meanwhile" to 3 * SECOND, "last" to 4 * SECOND),
+            List(4) { seen.poll(10, TimeUnit.SECONDS) },
+        )
+        assertEquals(4 * SECOND, time.nanos())
+
+        val later = CompletableFuture<Long>()
+        time.schedule(9 * SECOND) { later.complete(time.nanos()) }
+        assertEquals(9 * SECOND, later.get(10, TimeUnit.SECONDS))
+    }
+
+    @Test
+    fun `what is taken back in time does not run, and does not move the clock`() {
+        val done = CompletableFuture<Long>()
+        time.schedule(0) {
+            val never = time.schedule(2 * SECOND) { done.complete(-1) }
+            time.at(SECOND) { never.close() }
+            time.schedule(SECOND) { time.schedule(Long.MIN_VALUE) { done.complete(time.nanos()) } }
+        }
+        assertEquals(SECOND, done.get(10, TimeUnit.SECONDS))
     }
 
     @Test

@@ -1,0 +1,39 @@
+// A call as a coroutine sees it. Coroutines are optional: who does not call this needs none.
+@file:JvmName("ComebackCalls")
+
+package dev.comeback.okhttp
+
+import kotlinx.coroutines.suspendCancellableCoroutine
+import okhttp3.Call
+import okhttp3.Callback
+import okhttp3.Response
+import java.io.IOException
+import kotlin.coroutines.resumeWithException
+
+/**
+ * Enqueues this call and suspends until its response is there, which the caller has to close. Cancelling the coroutine cancels the call at once, be
+ * it in an attempt or in a wait; a response that comes all the same is closed.
+ *
+ * @throws IOException as the call does, with its report
+ */
+public suspend fun Call.await(): Response =
+    suspendCancellableCoroutine { continuation ->
+        continuation.invokeOnCancellation { cancel() }
+        enqueue(
+            object : Callback {
+                override fun onResponse(
+                    call: Call,
+                    response: Response,
+                ) {
+                    continuation.resume(response) { _, late, _ -> late.close() }
+                }
+
+                override fun onFailure(
+                    call: Call,
+                    e: IOException,
+                ) {
+                    continuation.resumeWithException(e)
+                }
+            },
+        )
+    }

@@ -1,0 +1,304 @@
+// One call as interceptor and call factory have it in common: what goes out, what came back, and what the caller gets.
+package dev.comeback.okhttp
+
+import dev.comeback.CallSession
+import dev.comeback.CancelKind
+import dev.comeback.DriverFacts
+import dev.comeback.FailureKind
+import dev.comeback.NextStep
+import dev.comeback.Outcome
+import dev.comeback.RequestFacts
+import dev.comeback.RetryPolicy
+import dev.comeback.RetryReport
+import dev.comeback.RetryStoppedException
+import dev.comeback.StopReason
+import dev.comeback.Time
+import okhttp3.Dns
+import okhttp3.Interceptor
+import okhttp3.Request
+import okhttp3.Response
+import okio.Timeout
+import java.io.IOException
+import java.io.InterruptedIOException
+
+/**
+ * It attempts nothing and waits for nothing: a driver does. It knows no rule either: the core, asked through the [session], has them all.
+ *
+ * @param clientEnd the instant at which the client's own timeout ends the call; null: never
+ * @param outlivesCut whether an attempt that was cut off may be followed by another
+ */
+internal class RetriedCall(
+    request: Request,
+    private val setup: Setup,
+    policy: RetryPolicy,
+    private val facts: DriverFacts,
+    private val dns: Dns,
+    began: Long,
+    private val clientEnd: Long?,
+    private val outlivesCut: Boolean,
+    keys: () -> IdempotencyKeys,
+) {
+    private val comeback = setup.comeback
+    private val hooks = setup.hooks
+
+    /** The app's request, with its key. */
+    private val request = withKey(request, keys)
+    private val isConditional = CONDITIONS.any { request.header(it) != null }
+
+    val session =
+        CallSession(
+            comeback,
+            policy,
+            label = if (comeback.hasListener) hooks.label(this.request) else null,
+            facts =
+                RequestFacts(
+                    method = request.method,
+                    hasKey = !this.request.header(facts.keyHeader).isNullOrBlank(),
+                    conditional = isConditional,
+                    hasBody = request.body != null,
+                    bodyReplayable = request.body?.isReplayable() ?: true,
+                    onlyIfCached = request.header("Cache-Control") != null && request.cacheControl.onlyIfCached,
+                ),
+            began = began,
+            clientEnd = clientEnd,
+        )
+
+    private var witness: AttemptWitness? = null
+
+    /** The request as it goes out: only its body may be another than the app's. */
+    var outgoing: Request = this.request
+        private set
+
+    /** Whether something about the request can only be known by listening. A GET's conditions are its cache's. */
+    val needsWitness: Boolean
+        get() = request.body != null || !facts.mayRepeat(request.method) || (isConditional && takesBody(request.method))
+
+    val clientMayResend: Boolean get() = !facts.clientResendsOff
+
+    /** Nothing of the body was handed out, and it is known. */
+    val isBodyUntouched: Boolean get() = (outgoing.body as? WatchedBody)?.isTouched == false
+
+    /** From the next attempt on [witness] listens. */
+    fun isHeardBy(witness: AttemptWitness) {
+        if (this.witness === witness) return
+        this.witness = witness
+        outgoing = watched(request, witness, clientMayResend)
+    }
+
+    /** [chain] for an attempt on [path], within its limits. */
+    fun limited(
+        chain: Interceptor.Chain,
+        inactivityNanos: Long?,
+        path: Long,
+    ): Interceptor.Chain {
+        var limited = chain.limitedTo(inactivityNanos, facts.connectTimeoutNanos)
+        if (!clientMayResend) limited = limited.withRetryOnConnectionFailure(false)
+        setup.pools.poolFor(chain.connectionPool, path)?.let { limited = limited.withConnectionPool(it) }
+        return limited
+    }
+
+    /** What follows from an attempt. [isCancelled]: its call was, and not by a cut. */
+    fun settled(
+        attempted: Attempted,
+        isCancelled: Boolean,
+    ): Settled =
+        when (attempted) {
+            is Attempted.Answered -> {
+                val step = orInternal { judged(attempted.response, isCancelled) }
+                if (step is NextStep.Sleep) {
+                    Settled.Asleep(
+                        step,
+                        attempted.response,
+                        null,
+                    )
+                } else {
+                    Settled.Delivered(delivered(attempted.response))
+                }
+            }
+
+            is Attempted.Failed -> {
+                settled(orInternal { judged(attempted, isCancelled) }, attempted.exception)
+            }
+
+            is Attempted.Cut -> {
+                attempted.response?.let { orNull { it.close() } }
+                // The cancel was ours, so the caller hears of a timeout, as OkHttp itself says it of a whole call.
+                val timeout = InterruptedIOException("timeout")
+                attempted.exception?.let(timeout::initCause)
+                settled(orInternal { judged(timeout, isCancelled) }, timeout)
+            }
+
+            is Attempted.Broke -> {
+                orNull { session.failed(Outcome.failure(FailureKind.UNLISTED, attempted.thrown)) }
+                Settled.Thrown(attempted.thrown)
+            }
+        }
+
+    private fun settled(
+        step: NextStep,
+        exception: IOException,
+    ): Settled = if (step is NextStep.Sleep) Settled.Asleep(step, null, exception) else thrown(exception)
+
+    /** What the caller gets if the call must not wait after all; why, the session was told. */
+    fun withoutWait(asleep: Settled.Asleep): Settled =
+        if (asleep.exception != null) thrown(asleep.exception) else Settled.Delivered(delivered(checkNotNull(asleep.response)))
+
+    private fun thrown(exception: IOException): Settled.Thrown = Settled.Thrown(exception.also(session::attachReportTo))
+
+    private fun judged(
+        response: Response,
+        isCancelled: Boolean,
+    ): NextStep {
+        val overrule = if (hooks.classifies) hooks.classify(request, response) else null
+        if (response.code < FIRST_ERROR && overrule == null) {
+            session.succeeded()
+            return NextStep.Deliver
+        }
+        if (isCancelled) return session.cancelled(cancelKind())
+        return session.failed(
+            Outcome.response(
+                status = response.code,
+                retryAfter = response.headers("Retry-After"),
+                date = response.header("Date"),
+                shouldRetry = facts.shouldRetryHeader?.let { response.header(it) },
+                bodyUntouched = isBodyUntouched,
+                overrule = overrule,
+            ),
+        )
+    }
+
+    private fun judged(
+        failed: Attempted.Failed,
+        isCancelled: Boolean,
+    ): NextStep {
+        if (isCancelled) return session.cancelled(cancelKind())
+        if (failed.isInterrupt) return session.cancelled(CancelKind.INTERRUPTED)
+        val kind = failureKind(failed.exception, witness)
+        return session.failed(
+            Outcome.failure(
+                kind,
+                failed.exception,
+                lookUpNanos = if (kind == FailureKind.DNS) failedLookUpNanos(dns) else 0,
+                bodyUntouched = isBodyUntouched,
+                overrule = hooks.classify(request, failed.exception),
+            ),
+        )
+    }
+
+    private fun judged(
+        timeout: InterruptedIOException,
+        isCancelled: Boolean,
+    ): NextStep {
+        if (isCancelled) return session.cancelled(cancelKind())
+        val overrule = if (outlivesCut) hooks.classify(request, timeout) else null
+        val step =
+            session.failed(
+                Outcome.failure(FailureKind.ATTEMPT_TIMEOUT, timeout, bodyUntouched = outlivesCut && isBodyUntouched, overrule = overrule),
+            )
+        // A cancelled call has no next attempt, even if the core's clock is a little behind the timer's.
+        return if (outlivesCut) step else session.stopped(StopReason.Elapsed)
+    }
+
+    /** What is thrown when a wait ends without a further attempt. */
+    fun ended(
+        step: NextStep,
+        last: Last,
+    ): IOException {
+        val reason = (step as? NextStep.Stop)?.reason ?: StopReason.Internal
+        val thrown =
+            when ((reason as? StopReason.Cancelled)?.kind) {
+                CancelKind.CALLER -> IOException("Canceled")
+                CancelKind.CALL_TIMEOUT -> InterruptedIOException("timeout")
+                CancelKind.INTERRUPTED -> InterruptedIOException("interrupted")
+                else -> last.thrown(reason, session.report ?: RetryReport.of(emptyList()))
+            }
+        return thrown.also(session::attachReportTo)
+    }
+
+    /** An attempt that is cut off may end before the witness, if there is one, has heard why: then the clock has to do. */
+    fun cancelKind(): CancelKind {
+        val isOver = clientEnd != null && comeback.time.nanos() >= clientEnd - TIMEOUT_STARTED_EARLIER_NANOS
+        return if (isOver || witness?.isCancelledByTimer == true) CancelKind.CALL_TIMEOUT else CancelKind.CALLER
+    }
+
+    /** [response] as the rest of the chain gave it, but with the app's own body on its request, and with the report if there is one. */
+    private fun delivered(response: Response): Response =
+        orNull {
+            val report = session.report
+            val body = response.request.body
+            if (report == null && body !is WatchedBody) return response
+            val request = response.request.newBuilder()
+            if (report != null) request.tag(RetryReport::class.java, report)
+            if (body is WatchedBody) request.method(response.request.method, body.body)
+            response.newBuilder().request(request.build()).build()
+        } ?: response
+
+    private inline fun withKey(
+        request: Request,
+        keys: () -> IdempotencyKeys,
+    ): Request {
+        val isWanted = facts.makesKey(request.method) || request.tag(MakeIdempotencyKey::class.java) != null
+        if (!isWanted || request.header(facts.keyHeader) != null) return request
+        val key = keys().keyFor(request)
+        return request.newBuilder().header(facts.keyHeader, if (facts.keyQuoted) "\"$key\"" else key).build()
+    }
+
+    /** Our own fault must not cost the caller the outcome there is. */
+    private inline fun orInternal(action: () -> NextStep): NextStep = orNull(action) ?: session.stopped(StopReason.Internal)
+
+    private companion object {
+        val CONDITIONS = arrayOf("If-Match", "If-None-Match", "If-Unmodified-Since")
+
+        /** The client starts its timeout before the first interceptor, this call its clock in the middle of them. */
+        const val TIMEOUT_STARTED_EARLIER_NANOS = 100_000_000L
+    }
+}
+
+/** What follows from an attempt. */
+internal sealed class Settled {
+    class Delivered(
+        val response: Response,
+    ) : Settled()
+
+    class Thrown(
+        val thrown: Throwable,
+    ) : Settled()
+
+    /** Wait, [closed] before that; exactly one of [response] and [exception] is there. */
+    class Asleep(
+        val sleep: NextStep.Sleep,
+        val response: Response?,
+        val exception: IOException?,
+    ) : Settled() {
+        /** Closes the response, whose connection would be held all through the wait, and keeps what the caller gets if the wait ends the call. */
+        fun closed(): Last {
+            if (exception != null) return Last { _, _ -> exception }
+            checkNotNull(response)
+            val status = response.code
+            val headers = response.headers
+            orNull { response.close() }
+            return Last { reason, report -> RetryStoppedException(reason, status, headers.toList(), report) }
+        }
+    }
+}
+
+/** The last attempt's exception, or what stands in for its closed response. */
+internal fun interface Last {
+    fun thrown(
+        reason: StopReason,
+        report: RetryReport,
+    ): IOException
+}
+
+/** When [timeout], the client's own for the whole call, will end a call that began at [began]; as it is set by client or call. */
+internal fun clientEnd(
+    timeout: Timeout,
+    began: Long,
+    time: Time,
+): Long? {
+    val ofTimeout = timeout.timeoutNanos().takeIf { it > 0 }
+    val ofDeadline = if (timeout.hasDeadline()) timeout.deadlineNanoTime() - System.nanoTime() + time.nanos() - began else null
+    val left = listOfNotNull(ofTimeout, ofDeadline).minOrNull() ?: return null
+    // A timeout that no clock reaches is none.
+    return (began + left).takeIf { left <= 0 || it > began }
+}

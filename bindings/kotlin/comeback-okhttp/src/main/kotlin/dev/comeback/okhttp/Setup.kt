@@ -1,0 +1,33 @@
+// What interceptor and call factory of one client have in common: which requests they look after, and under which policy.
+package dev.comeback.okhttp
+
+import dev.comeback.Comeback
+import dev.comeback.RetryPolicy
+import dev.comeback.RetryReport
+import okhttp3.Request
+import java.io.IOException
+
+internal class Setup(
+    val comeback: Comeback,
+    private val policy: RetryPolicy,
+    options: ComebackOkHttp,
+) {
+    val hooks = Hooks(options)
+    val pools = FreshPools(comeback.snapshot.path)
+    private val annotations = retryAnnotations(options.policies)
+
+    /** What the request says itself, then its Retrofit method, then the app's hook, then the client's. */
+    @Throws(IOException::class)
+    fun policyFor(request: Request): RetryPolicy =
+        request.tag(RetryPolicy::class.java) ?: annotations?.policyFor(request) ?: hooks.policyFor(request) ?: policy
+}
+
+/** A request made from a delivered one has its tags, but that report is not about it. */
+internal fun withoutReport(request: Request): Request {
+    if (request.tag(RetryReport::class.java) == null) return request
+    return request.newBuilder().tag(RetryReport::class.java, null).build()
+}
+
+/** Such a request cannot be begun anew. */
+internal fun asksForUpgrade(request: Request): Boolean =
+    request.headers("Connection").any { line -> line.split(',').any { it.trim().equals("upgrade", ignoreCase = true) } }
