@@ -25,6 +25,8 @@ public class Comeback internal constructor(
     /** The time it lives in. */
     @property:InternalComebackApi public val time: Time,
     internal val core: Core,
+    /** What every call's waits are drawn from; null: each call's from the operating system. */
+    internal val seed: Long? = null,
 ) : AutoCloseable {
     private val calls = AtomicLong()
     private val unavailableTold = AtomicBoolean()
@@ -118,9 +120,13 @@ public class Comeback internal constructor(
         @InternalComebackApi
         public var time: Time = SystemTime
 
+        /** One seed for all calls, so that a test knows their waits. */
+        @InternalComebackApi
+        public var seed: Long? = null
+
         internal var core: Core = NativeCore
 
-        public fun build(): Comeback = Comeback(connectivity ?: ManualConnectivity(), listener, time, core).apply { warmUp() }
+        public fun build(): Comeback = Comeback(connectivity ?: ManualConnectivity(), listener, time, core, seed).apply { warmUp() }
     }
 
     public companion object {

@@ -9,6 +9,8 @@ import dev.comeback.RetryEvent
 import dev.comeback.RetryListener
 import dev.comeback.RetryPolicy
 import dev.comeback.WokenBy
+import dev.comeback.okhttp.ComebackOkHttp
+import dev.comeback.okhttp.callFactory
 import dev.comeback.okhttp.comeback
 import dev.comeback.okhttp.makeIdempotencyKey
 import java.util.Locale
@@ -19,6 +21,7 @@ import java.util.concurrent.ConcurrentHashMap
  * has more tries), an idempotency key made for each order, and a phone's late knowledge of the network.
  */
 internal fun comebackClient(
+    client: Client,
     connectivity: Connectivity,
     lossLateMillis: Int,
     returnLateMillis: Int,
@@ -35,16 +38,16 @@ internal fun comebackClient(
                 }
         }
     val policy = RetryPolicy(base = RetryPolicy.PAYMENT) { maxAttempts = HandWrittenInterceptor.MAX_SENDS }
+    val configure: ComebackOkHttp.() -> Unit = { label = { request -> request.tag(TapRecord::class.java)?.run { "${tap.id}" } } }
+    val builder = OrderClient.common()
+    if (client == Client.OKHTTP) builder.comeback(comeback, policy, configure)
+    val http = builder.addInterceptor(AttemptRecorder).build()
     return OrderClient(
         COMEBACK,
         "payment policy: 4 attempts in 15 s, full jitter 1–8 s, silent re-sends off, a key per order, hears of loss/return " +
-            "${inSeconds(lossLateMillis)}/${inSeconds(returnLateMillis)} s late",
-        OrderClient
-            .common()
-            .comeback(comeback, policy) {
-                label = { request -> request.tag(TapRecord::class.java)?.run { "${tap.id}" } }
-            }.addInterceptor(AttemptRecorder)
-            .build(),
+            "${inSeconds(lossLateMillis)}/${inSeconds(returnLateMillis)} s late" + if (client == Client.OKHTTP) "" else "; by ${client.what}",
+        http,
+        if (client == Client.FACTORY) comeback.callFactory(http, policy, configure) else http,
         prepared = { record ->
             records[record.tap.id.toString()] = record
             makeIdempotencyKey()

@@ -5,6 +5,15 @@ import java.nio.file.Files
 import java.nio.file.InvalidPathException
 import java.nio.file.Path
 
+/** The ways to put Comeback to work that can ride. */
+internal enum class Client(
+    val option: String,
+    val what: String,
+) {
+    OKHTTP("okhttp", "the OkHttp interceptor"),
+    FACTORY("factory", "the call factory, which can give up one attempt"),
+}
+
 /** What was asked for on the command line. */
 internal data class Options(
     val seed: Long = 1,
@@ -17,6 +26,7 @@ internal data class Options(
     val rides: Int = 1,
     val lossLateMillis: Int = 5000,
     val returnLateMillis: Int = 500,
+    val client: Client = Client.OKHTTP,
     val json: Boolean = false,
     val svg: Path? = null,
     val help: Boolean = false,
@@ -44,6 +54,8 @@ internal data class Options(
             |  --seconds N         length of the ride (default $GENERATED_SECONDS, with --trace $TRACE_SECONDS)
             |  --loss-late-ms N    how late Comeback hears of a loss (default 5000); a return before that cancels the news
             |  --return-late-ms N  how late it hears of the return (default 500)
+            |  --client NAME       how Comeback is put to work (default okhttp):
+            |${Client.entries.joinToString("\n|") { "                        %-10s %s".format(it.option, it.what) }}
             |  --json              print the figures as the last line on stdout: sends are the requests the server received, lag runs
             |                      from the link's return (or the tap, if the link was alive) to success, given-up taps left out;
             |                      with --rides the worst ride's
@@ -116,6 +128,17 @@ internal data class Options(
 
                         "--return-late-ms" -> {
                             options.copy(returnLateMillis = number(0..60_000))
+                        }
+
+                        "--client" -> {
+                            val text = value()
+                            val client = Client.entries.firstOrNull { it.option == text }
+                            options.copy(
+                                client =
+                                    client ?: throw OptionProblem(
+                                        "--client takes ${Client.entries.joinToString(" or ") { it.option }}, not \"$text\".",
+                                    ),
+                            )
                         }
 
                         "--svg" -> {

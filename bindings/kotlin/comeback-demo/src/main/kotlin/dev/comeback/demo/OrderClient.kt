@@ -1,6 +1,7 @@
 // What both clients have in common, and the one without Comeback.
 package dev.comeback.demo
 
+import okhttp3.Call
 import okhttp3.MediaType.Companion.toMediaType
 import okhttp3.OkHttpClient
 import okhttp3.Request
@@ -13,6 +14,7 @@ internal class OrderClient(
     val name: String,
     val setUp: String,
     private val http: OkHttpClient,
+    private val calls: Call.Factory = http,
     /** What this client's retry layer wants on a request. */
     private val prepared: Request.Builder.(TapRecord) -> Request.Builder = { this },
     private val closed: () -> Unit = {},
@@ -32,7 +34,7 @@ internal class OrderClient(
                 .build()
         val succeeded =
             try {
-                http.newCall(request).execute().use { response ->
+                calls.newCall(request).execute().use { response ->
                     response.body.string()
                     response.isSuccessful
                 }

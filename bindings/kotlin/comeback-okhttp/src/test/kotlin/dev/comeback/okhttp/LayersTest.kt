@@ -1,4 +1,4 @@
-// One layer acts; what cannot go again passes; nothing stays open.
+// One layer acts; what cannot go again passes.
 package dev.comeback.okhttp
 
 import dev.comeback.LayerAbove
@@ -6,14 +6,11 @@ import dev.comeback.RetryEvent
 import dev.comeback.RetryPolicy
 import dev.comeback.StopReason
 import dev.comeback.retryReport
-import mockwebserver3.MockResponse
 import okhttp3.Interceptor
 import okhttp3.OkHttpClient
 import okhttp3.Response
-import okhttp3.ResponseBody
 import okhttp3.WebSocket
 import okhttp3.WebSocketListener
-import okio.BufferedSource
 import org.junit.jupiter.api.Test
 import java.io.IOException
 import java.util.concurrent.CompletableFuture
@@ -146,57 +143,6 @@ internal class LayersTest {
                     .build()
             assertEquals(503, ground.client().outcomeOf(upgrade))
             assertEquals(1, ground.server.requestCount)
-        }
-
-    /** Follows every response body until it is closed. */
-    private class LeakCheck : Interceptor {
-        val open = CopyOnWriteArrayList<Response>()
-        var openAtNextAttempt = 0
-
-        override fun intercept(chain: Interceptor.Chain): Response {
-            openAtNextAttempt += open.size
-            val response = chain.proceed(chain.request())
-            open += response
-            val body = response.body
-            val followed =
-                object : ResponseBody() {
-                    override fun contentType() = body.contentType()
-
-                    override fun contentLength() = body.contentLength()
-
-                    override fun source(): BufferedSource = body.source()
-
-                    override fun close() {
-                        open -= response
-                        body.close()
-                    }
-                }
-            return response.newBuilder().body(followed).build()
-        }
-    }
-
-    @Test
-    fun `no response stays open but the one delivered`() =
-        Ground().use { ground ->
-            repeat(3) { ground.server.enqueue(MockResponse(code = 503, body = "busy ".repeat(100))) }
-            val leakCheck = LeakCheck()
-            val client = ground.client { addInterceptor(leakCheck) }
-            client.send(ground.request()).use { assertEquals(1, leakCheck.open.size) }
-            assertEquals(0, leakCheck.openAtNextAttempt)
-            assertEquals(0, leakCheck.open.size)
-            assertEquals(client.connectionPool.idleConnectionCount(), client.connectionPool.connectionCount())
-        }
-
-    @Test
-    fun `no response stays open when a wait ends the call`() =
-        Ground().use { ground ->
-            ground.server.enqueue(MockResponse(code = 503, body = "busy ".repeat(100)))
-            val leakCheck = LeakCheck()
-            val client = ground.client { addInterceptor(leakCheck) }
-            ground.time.at(0) { ground.comeback.close() }
-            assertFailsWith<IOException> { client.send(ground.request()) }
-            assertEquals(0, leakCheck.open.size)
-            assertEquals(client.connectionPool.idleConnectionCount(), client.connectionPool.connectionCount())
         }
 
     @Test
