@@ -94,5 +94,10 @@ internal class CoreTest {
             wakeup: dev.comeback.Wakeup,
             until: Long,
         ): Boolean = false
+
+        override fun schedule(
+            until: Long,
+            action: Runnable,
+        ): dev.comeback.Subscription = dev.comeback.Subscription {}
     }
 }

@@ -79,7 +79,7 @@ internal class Demo(
     ): List<RideRun> {
         val sides =
             rides.map { (seed, ride) ->
-                SideBySide(seed, ride, taps(ride, seed, options.taps), options.lossLateMillis, options.returnLateMillis)
+                SideBySide(seed, ride, taps(ride, seed, options.taps), options.lossLateMillis, options.returnLateMillis, options.client)
             }
         try {
             sides.forEach { it.warmUp() }

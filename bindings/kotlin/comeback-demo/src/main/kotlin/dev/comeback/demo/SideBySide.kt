@@ -16,12 +16,13 @@ internal class SideBySide(
     private val taps: List<Tap>,
     private val lossLateMillis: Int,
     private val returnLateMillis: Int,
+    client: Client = Client.OKHTTP,
 ) : AutoCloseable {
     private val phone = PhoneKnowledge(::now)
     private val lanes =
         listOf(
             Lane { OrderClient.handWritten() },
-            Lane { link -> comebackClient(link.connectivity, lossLateMillis, returnLateMillis, phone) },
+            Lane { link -> comebackClient(client, link.connectivity, lossLateMillis, returnLateMillis, phone) },
         )
     private var startedAt = 0L
     private val threads = mutableListOf<Thread>()

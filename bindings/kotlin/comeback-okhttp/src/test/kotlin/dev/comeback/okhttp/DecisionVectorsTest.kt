@@ -167,7 +167,7 @@ internal class DecisionVectorsTest(
     private fun Ground.requestOf(facts: JsonObject): Request =
         request(
             facts.text("method") ?: "GET",
-            if (facts.flag("has_body") || facts.text("method") == "POST") Body(facts.flag("body_replayable", default = true)) else null,
+            if (facts.flag("has_body") || facts.text("method") in setOf("POST", "PUT", "PATCH")) Body(facts.flag("body_replayable", default = true)) else null,
         ) {
             if (facts.flag("has_key")) header(Ground.KEY, "the caller's")
             if (facts.flag("conditional")) header("If-Match", "\"v1\"")

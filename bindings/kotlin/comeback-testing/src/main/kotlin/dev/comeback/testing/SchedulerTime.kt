@@ -2,6 +2,7 @@
 package dev.comeback.testing
 
 import dev.comeback.Comeback
+import dev.comeback.Subscription
 import dev.comeback.Time
 import dev.comeback.Wakeup
 import kotlinx.coroutines.ExperimentalCoroutinesApi
@@ -35,6 +36,12 @@ public class SchedulerTime(
         wakeup: Wakeup,
         until: Long,
     ): Boolean = throw IllegalStateException("a thread cannot wait in runTest's time; use instantWaits() for clients that block")
+
+    /** @throws IllegalStateException always */
+    override fun schedule(
+        until: Long,
+        action: Runnable,
+    ): Subscription = throw IllegalStateException("only coroutines wait in runTest's time; use instantWaits() for calls of the factory")
 
     private companion object {
         const val NANOS_PER_MILLI = 1_000_000L
