@@ -20,7 +20,11 @@ private val BENCHMARKS =
             "a call that succeeds at once: OkHttp without us, with an interceptor that only proceeds, with ours",
             ::measureSuccess,
         ),
-        Benchmark("waiting", "10,000 calls of the factory waiting at once: threads, memory, and how soon an edge wakes them", ::measureWaiting),
+        Benchmark(
+            "waiting",
+            "10,000 calls of the factory waiting at once: threads, memory, and how soon an edge wakes them",
+            ::measureWaiting,
+        ),
     )
 
 fun main(arguments: Array<String>) {

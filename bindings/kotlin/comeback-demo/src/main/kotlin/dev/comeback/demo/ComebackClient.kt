@@ -45,7 +45,8 @@ internal fun comebackClient(
     return OrderClient(
         COMEBACK,
         "payment policy: 4 attempts in 15 s, full jitter 1–8 s, silent re-sends off, a key per order, hears of loss/return " +
-            "${inSeconds(lossLateMillis)}/${inSeconds(returnLateMillis)} s late" + if (client == Client.OKHTTP) "" else "; by ${client.what}",
+            "${inSeconds(lossLateMillis)}/${inSeconds(returnLateMillis)} s late" +
+            if (client == Client.OKHTTP) "" else "; by ${client.what}",
         http,
         if (client == Client.FACTORY) comeback.callFactory(http, policy, configure) else http,
         prepared = { record ->

@@ -244,6 +244,9 @@ internal class Retries(
         private var isEnding = false
 
         @Volatile
+        private var hasBegun = false
+
+        @Volatile
         private var changes: Subscription? = null
 
         @Volatile
@@ -257,8 +260,8 @@ internal class Retries(
             if (call.isCanceled() || isInterrupted) endSoon()
             callTimeout?.enter()
             if (!isEnding) timer = time.schedule(sleep.askAt, ::end)
-            // From here on another thread may have the turn, and it may have seen neither of the two.
-            if (isOver.get()) stopListening()
+            // From here on another thread may have the turn.
+            hasBegun = true
         }
 
         /** Not on this thread: the one that tells of the network has others to tell, and the one that cancels may be the app's main thread. */
@@ -274,6 +277,8 @@ internal class Retries(
         }
 
         fun end() {
+            // A thread that was held up in the middle of it leaves something to stop: soon, then.
+            if (!hasBegun) return endSoon()
             if (!isOver.compareAndSet(false, true)) return
             wait = null
             stopListening()

@@ -35,7 +35,15 @@ internal class AwaitTest {
         Ground(driver = Driver.FACTORY).use { ground ->
             ground.server.enqueue(status(503))
             val response = runBlocking { ground.calls().newCall(ground.request()).await() }
-            response.use { assertEquals(503, it.retryReport!!.attempts.single().status) }
+            response.use {
+                assertEquals(
+                    503,
+                    it.retryReport!!
+                        .attempts
+                        .single()
+                        .status,
+                )
+            }
         }
 
     @Test

@@ -129,7 +129,11 @@ internal class DecisionVectorsTest(
                 "outcome" -> {
                     val outcome = step.part("outcome")!!
                     val isUnknown = outcome.text("error")?.let { failure(it) == null } ?: false
-                    if (isUnknown || outcome.flag("body_untouched") || (outcome["look_up"]?.jsonPrimitive?.longOrNull ?: 0) != 0L) return null
+                    if (isUnknown || outcome.flag("body_untouched") ||
+                        (outcome["look_up"]?.jsonPrimitive?.longOrNull ?: 0) != 0L
+                    ) {
+                        return null
+                    }
                     // The factory would begin such an attempt anew.
                     if (noted!!.part("network")!!.number("path") != step.part("network")!!.number("path")) return null
                     attempts += Attempt(goes, now, outcome)
@@ -167,7 +171,13 @@ internal class DecisionVectorsTest(
     private fun Ground.requestOf(facts: JsonObject): Request =
         request(
             facts.text("method") ?: "GET",
-            if (facts.flag("has_body") || facts.text("method") in setOf("POST", "PUT", "PATCH")) Body(facts.flag("body_replayable", default = true)) else null,
+            if (facts.flag("has_body") ||
+                facts.text("method") in setOf("POST", "PUT", "PATCH")
+            ) {
+                Body(facts.flag("body_replayable", default = true))
+            } else {
+                null
+            },
         ) {
             if (facts.flag("has_key")) header(Ground.KEY, "the caller's")
             if (facts.flag("conditional")) header("If-Match", "\"v1\"")
@@ -199,10 +209,23 @@ internal class DecisionVectorsTest(
         attempts: List<Attempt>,
     ): List<Long> {
         val clock = VirtualTime()
-        attempts.firstNotNullOfOrNull { it.outcome.text("wall_ms")?.toLong()?.minus(it.ends / 1_000_000) }?.let { clock.wallMillisAtZero = it }
+        attempts
+            .firstNotNullOfOrNull {
+                it.outcome
+                    .text("wall_ms")
+                    ?.toLong()
+                    ?.minus(it.ends / 1_000_000)
+            }?.let {
+                clock.wallMillisAtZero =
+                    it
+            }
         return Ground(clock = clock, driver = driver, configureComeback = { seed = case.number("seed") }).use { ground ->
             val began = case.number("began")
-            for (step in case.getValue("steps").jsonArray.map { it.jsonObject }.filter { it.text("do") == "hub" }) {
+            for (step in case
+                .getValue("steps")
+                .jsonArray
+                .map { it.jsonObject }
+                .filter { it.text("do") == "hub" }) {
                 val now = step.number("now")
                 if (now <= began) {
                     clock.advance(maxOf(0, now - clock.nanos()))
@@ -241,14 +264,22 @@ internal class DecisionVectorsTest(
     @Test
     fun `requests go out when the vectors say, and no more of them`() {
         val file = File(System.getProperty("comeback.vectors"), "decisions.json")
-        val cases = Json.parseToJsonElement(file.readText()).jsonObject.getValue("cases").jsonArray.map { it.jsonObject }
+        val cases =
+            Json
+                .parseToJsonElement(file.readText())
+                .jsonObject
+                .getValue("cases")
+                .jsonArray
+                .map { it.jsonObject }
         var driven = 0
         val differences =
             cases.mapNotNull { case ->
                 val attempts = attemptsOf(case) ?: return@mapNotNull null
                 driven++
                 val starts = driven(case, attempts)
-                "${case.text("name")}: ${attempts.map { it.starts }} expected, $starts driven".takeIf { starts != attempts.map { it.starts } }
+                "${case.text(
+                    "name",
+                )}: ${attempts.map { it.starts }} expected, $starts driven".takeIf { starts != attempts.map { it.starts } }
             }
         assertEquals(emptyList(), differences)
         assertTrue(driven >= 60, "only $driven cases were driven")

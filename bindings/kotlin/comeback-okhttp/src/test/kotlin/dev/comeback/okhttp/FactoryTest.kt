@@ -56,7 +56,14 @@ internal class FactoryTest {
             clock.waiting.acquire(5)
             // A wait begins a moment before its attempt's thread is through.
             while (calls.client.dispatcher.runningCallsCount() > 0) Thread.onSpinWait()
-            assertEquals(200, calls.newCall(ground.request()).future().get(10, TimeUnit.SECONDS).use { it.code })
+            assertEquals(
+                200,
+                calls
+                    .newCall(ground.request())
+                    .future()
+                    .get(10, TimeUnit.SECONDS)
+                    .use { it.code },
+            )
             assertTrue(sleeping.none { it.isDone })
             assertTrue(ground.heard<RetryEvent.Finished>().none { it.reason == StopReason.TooManyWaiting })
         }

@@ -62,7 +62,12 @@ internal class RetrofitTest(
         Ground(driver = driver).use { ground ->
             repeat(10) { ground.server.enqueue(status(503)) }
             val calls: Factory = ground.calls(configure = { policies = mapOf("twice" to RetryPolicy { maxAttempts = 2 }) })
-            val retrofit = Retrofit.Builder().baseUrl(ground.url()).callFactory(calls).build()
+            val retrofit =
+                Retrofit
+                    .Builder()
+                    .baseUrl(ground.url())
+                    .callFactory(calls)
+                    .build()
             test(ground, retrofit.create(Shop::class.java))
         }
 
