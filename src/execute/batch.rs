@@ -232,7 +232,7 @@ where
         Poll::Ready(Batched {
             records: places.into_iter().map(|place| place.end(reason)).collect(),
             reason,
-            report: driven.report,
+            report: driven.history.report(),
         })
     }
 }

@@ -12,13 +12,13 @@ use pin_project_lite::pin_project;
 use super::connectivity::{Connectivity, Waiter};
 use super::listener::contained;
 pub(crate) use super::session::Proof;
-use super::session::{CallSession, NextStep};
+use super::session::{CallSession, History, NextStep};
 use super::telemetry::{self, AttemptSpan};
 use super::timer::Timer;
 use super::wait::poll_wait;
 use crate::call::Limit;
 use crate::connectivity::Snapshot;
-use crate::event::{CancelKind, Event, Events, Reason, Report};
+use crate::event::{CancelKind, Event, Events, Reason};
 use crate::instant::Instant;
 use crate::outcome::Outcome;
 use crate::policy::RetryPolicy;
@@ -100,7 +100,7 @@ pub(crate) struct Driven<T> {
     /// Why the call stopped; `None`: this is its answer.
     pub(crate) reason: Option<Reason>,
     /// What was tried.
-    pub(crate) report: Report,
+    pub(crate) history: History,
 }
 
 /// What does not change in a call.
@@ -348,7 +348,7 @@ where
                 NextStep::Stop(reason) => Some(reason),
                 _ => None,
             },
-            report: this.session.report(),
+            history: this.session.history(),
         })
     }
 }

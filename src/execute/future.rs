@@ -234,7 +234,7 @@ where
         let Driven {
             ended,
             reason,
-            report,
+            history,
         } = ready!(self.project().drive.poll(context));
         let last = match ended {
             Ended::CameBack(Ok(answer)) => return Poll::Ready(Ok(answer)),
@@ -245,7 +245,7 @@ where
             last,
             // An error that was classified as the answer is not worth another try.
             reason: reason.unwrap_or(Reason::Permanent),
-            report: Box::new(report),
+            report: Box::new(history.report()),
         }))
     }
 }

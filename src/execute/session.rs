@@ -71,6 +71,24 @@ enum Place {
     Over(Option<End>),
 }
 
+/// The events of a call, which become a [`Report`] only for those who read one.
+#[derive(Clone, Debug)]
+pub(crate) struct History {
+    events: Vec<Event>,
+    end: Option<End>,
+}
+
+impl History {
+    pub(crate) fn report(self) -> Report {
+        let mut report = Report::default();
+        for event in &self.events {
+            report.hear(event);
+        }
+        report.end = self.end;
+        report
+    }
+}
+
 const NO_LIMIT: Limit = Limit {
     hard: None,
     inactivity: None,
@@ -330,16 +348,14 @@ impl CallSession {
         self.keep(NextStep::Stop(reason), last)
     }
 
-    /// What was tried; complete once the call is over.
-    pub(super) fn report(&self) -> Report {
-        let mut report = Report::default();
-        for event in &self.events {
-            report.hear(event);
-        }
-        if let Place::Over(end) = self.place {
-            report.end = end;
-        }
-        report
+    /// What was tried; complete once the call is over, and taken then.
+    pub(super) fn history(&mut self) -> History {
+        let end = match self.place {
+            Place::Over(end) => end,
+            _ => None,
+        };
+        let events = std::mem::take(&mut self.events);
+        History { events, end }
     }
 
     fn keep(&mut self, next: NextStep, events: Events) -> (NextStep, Events) {

@@ -268,8 +268,9 @@ pub(super) fn settle(driven: Driven<Attempted>) -> Result<Response, HttpError> {
     let Driven {
         ended,
         reason,
-        report,
+        history,
     } = driven;
+    let report = history.report();
     let cause = match ended {
         Ended::CameBack(Attempted::Answered(mut response)) => {
             let is_first_answer = report.attempts.is_empty() && report.abandoned == 0;
