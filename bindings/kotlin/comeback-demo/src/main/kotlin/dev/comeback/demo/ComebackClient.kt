@@ -42,6 +42,7 @@ internal fun comebackClient(
     val builder = OrderClient.common()
     if (client == Client.OKHTTP) builder.comeback(comeback, policy, configure)
     val http = builder.addInterceptor(AttemptRecorder).build()
+    val ktor = if (client == Client.KTOR) KtorOrders(comeback, policy) else null
     return OrderClient(
         COMEBACK,
         "payment policy: 4 attempts in 15 s, full jitter 1–8 s, silent re-sends off, a key per order, hears of loss/return " +
@@ -53,8 +54,16 @@ internal fun comebackClient(
             records[record.tap.id.toString()] = record
             makeIdempotencyKey()
         },
+        place =
+            ktor?.let { orders ->
+                { port, record ->
+                    records[record.tap.id.toString()] = record
+                    orders.place(port, record)
+                }
+            },
         closed = {
             told.close()
+            ktor?.close()
             comeback.close()
         },
     )

@@ -12,6 +12,7 @@ internal enum class Client(
 ) {
     OKHTTP("okhttp", "the OkHttp interceptor"),
     FACTORY("factory", "the call factory, which can give up one attempt"),
+    KTOR("ktor", "the Ktor plugin, on Ktor's OkHttp engine"),
 }
 
 /** What was asked for on the command line. */

@@ -17,6 +17,8 @@ internal class OrderClient(
     private val calls: Call.Factory = http,
     /** What this client's retry layer wants on a request. */
     private val prepared: Request.Builder.(TapRecord) -> Request.Builder = { this },
+    /** Another way than OkHttp's to place an order: whether the order at this port was placed. */
+    private val place: ((port: Int, record: TapRecord) -> Boolean)? = null,
     private val closed: () -> Unit = {},
 ) : AutoCloseable {
     /** Places one order and waits for what comes of it. */
@@ -24,6 +26,19 @@ internal class OrderClient(
         port: Int,
         record: TapRecord,
     ) {
+        val succeeded =
+            try {
+                place?.invoke(port, record) ?: throughOkHttp(port, record)
+            } catch (_: IOException) {
+                false
+            }
+        record.ended(succeeded)
+    }
+
+    private fun throughOkHttp(
+        port: Int,
+        record: TapRecord,
+    ): Boolean {
         val request =
             Request
                 .Builder()
@@ -32,16 +47,10 @@ internal class OrderClient(
                 .tag(TapRecord::class.java, record)
                 .prepared(record)
                 .build()
-        val succeeded =
-            try {
-                calls.newCall(request).execute().use { response ->
-                    response.body.string()
-                    response.isSuccessful
-                }
-            } catch (_: IOException) {
-                false
-            }
-        record.ended(succeeded)
+        return calls.newCall(request).execute().use { response ->
+            response.body.string()
+            response.isSuccessful
+        }
     }
 
     override fun close() {

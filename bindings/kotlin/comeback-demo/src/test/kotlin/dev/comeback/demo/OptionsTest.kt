@@ -43,7 +43,7 @@ class OptionsTest {
         assertRefused("--taps takes a whole number from 1 to 500, not \"0\".", "--taps", "0")
         assertRefused("--seed takes a whole number, not \"1.5\".", "--seed", "1.5")
         assertRefused("--seconds takes a whole number from 12 to 3600, not \"5\".", "--seconds", "5")
-        assertRefused("--client takes okhttp or factory, not \"curl\".", "--client", "curl")
+        assertRefused("--client takes okhttp or factory or ktor, not \"curl\".", "--client", "curl")
         assertRefused("--json takes no value.", "--json=yes")
         assertRefused("--from says where in a trace to begin, so it needs --trace FILE.", "--from", "5")
         assertRefused("--taps 100 in --rides 50 are 10000 threads; at most 4000.", "--taps", "100", "--rides", "50")
