@@ -1,6 +1,7 @@
 // Listens to Android on a thread of its own, and tells the hub.
 package dev.comeback.android
 
+import android.annotation.TargetApi
 import android.content.Context
 import android.net.ConnectivityManager
 import android.os.Build
@@ -80,12 +81,22 @@ internal class NetworkMonitor(
         this.service = service
         this.callback = callback
         if (Build.VERSION.SDK_INT >= Build.VERSION_CODES.O) {
-            service.registerDefaultNetworkCallback(callback, own)
+            registerOn(own, service, callback)
         } else {
             service.registerDefaultNetworkCallback(callback)
         }
         // Without a network no callback comes, so it is asked for once.
         if (service.activeNetwork == null) hub.noneAtStart()
+    }
+
+    /** A function of its own, so that the check of the API level can tell what stands behind a look at SDK_INT. */
+    @TargetApi(Build.VERSION_CODES.O)
+    private fun registerOn(
+        own: Handler,
+        service: ConnectivityManager,
+        callback: DefaultNetworkCallback,
+    ) {
+        service.registerDefaultNetworkCallback(callback, own)
     }
 
     private fun unregister() {

@@ -65,6 +65,9 @@ internal class RetriedCall(
 
     private var witness: AttemptWitness? = null
 
+    /** Once a name was not found, where the platform can ask for it again. */
+    private var repeatedLookUp: RepeatedLookUp? = null
+
     /** The request as it goes out: only its body may be another than the app's. */
     var outgoing: Request = this.request
         private set
@@ -94,6 +97,7 @@ internal class RetriedCall(
         var limited = chain.limitedTo(inactivityNanos, facts.connectTimeoutNanos)
         if (!clientMayResend) limited = limited.withRetryOnConnectionFailure(false)
         setup.pools.poolFor(chain.connectionPool, path)?.let { limited = limited.withConnectionPool(it) }
+        repeatedLookUp?.let { limited = limited.withDns(it) }
         return limited
     }
 
@@ -178,11 +182,17 @@ internal class RetriedCall(
             Outcome.failure(
                 kind,
                 failed.exception,
-                lookUpNanos = if (kind == FailureKind.DNS) failedLookUpNanos(dns) else 0,
+                lookUpNanos = if (kind == FailureKind.DNS) failedLookUp() else 0,
                 bodyUntouched = isBodyUntouched,
                 overrule = hooks.classify(request, failed.exception),
             ),
         )
+    }
+
+    /** How long the failure is remembered against the next attempt. */
+    private fun failedLookUp(): Long {
+        repeatedLookUp = RepeatedLookUp.insteadOf(dns, comeback)
+        return if (repeatedLookUp?.asksAnew == true) 0 else failedLookUpNanos(dns)
     }
 
     private fun judged(
