@@ -2,6 +2,7 @@
 
 mod android;
 mod api;
+mod arena;
 mod bench_kotlin;
 mod bindings;
 mod demo;
@@ -37,6 +38,7 @@ Usage: cargo xtask <command>
       --kotlin-count N   how many of them through Kotlin too (1000)
       --seed S           the first scenario's seed (one never used before)
       --model DIR        where the model lies (../shared/oracle)
+  arena [options]        Comeback and its peers over the same modelled link, in virtual time (`arena --help`)
   herd [options]         many clients at one server, simulated: what each way of waiting does to it (`herd --help`)
   peers-rust             retry HTTP beside reqwest-retry, backon and tower on one failing server, and write docs/peers-rust.md
   bench-kotlin [NAME …]  measure what a decision, a start, a wake and a first attempt cost in Kotlin (`bench-kotlin --help`)
@@ -66,6 +68,7 @@ fn run() -> Result<ExitCode> {
     match command.to_str() {
         Some("help") => print!("{HELP}"),
         Some("demo") => return demo::run(rest(&mut arguments)?),
+        Some("arena") => return arena::run(rest(&mut arguments)?),
         Some("herd") => return herd::run(rest(&mut arguments)?),
         Some("bench-kotlin") => return bench_kotlin::run(rest(&mut arguments)?),
         Some("test") => test::run(arguments)?,

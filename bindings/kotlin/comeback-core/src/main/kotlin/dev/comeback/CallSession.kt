@@ -27,7 +27,7 @@ import dev.comeback.ffi.OutcomeClass as CoreOutcomeClass
  *
  * @param began when the adapter was entered; instants are [Time.nanos]
  * @param clientEnd the instant at which the client's own timeout ends the whole call; null: never
- * @param seed what the call's waits are drawn from; null: [Comeback.Builder.seed], else from the operating system
+ * @param seed what the call's waits are drawn from; null: what [Comeback.Builder.seeds] gives, or the operating system
  */
 @InternalComebackApi
 public class CallSession(
@@ -262,7 +262,7 @@ public class CallSession(
                     hasBody = facts.hasBody,
                     bodyReplayable = facts.bodyReplayable,
                     onlyIfCached = facts.onlyIfCached,
-                    seed = seed ?: comeback.seed,
+                    seed = seed ?: comeback.seeds?.invoke(),
                     began = began,
                     clientEnd = clientEnd,
                 ),

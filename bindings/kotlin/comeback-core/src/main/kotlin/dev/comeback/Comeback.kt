@@ -25,8 +25,8 @@ public class Comeback internal constructor(
     /** The time it lives in. */
     @property:InternalComebackApi public val time: Time,
     internal val core: Core,
-    /** What every call's waits are drawn from; null: each call's from the operating system. */
-    internal val seed: Long? = null,
+    /** What a call's waits are drawn from; null: from the operating system. */
+    internal val seeds: (() -> Long)? = null,
 ) : AutoCloseable {
     private val calls = AtomicLong()
     private val unavailableTold = AtomicBoolean()
@@ -120,13 +120,13 @@ public class Comeback internal constructor(
         @InternalComebackApi
         public var time: Time = SystemTime
 
-        /** One seed for all calls, so that a test knows their waits. */
+        /** Seeds of its calls, one for each call that fails; for simulations that must be repeatable. By default the operating system's. */
         @InternalComebackApi
-        public var seed: Long? = null
+        public var seeds: (() -> Long)? = null
 
         internal var core: Core = NativeCore
 
-        public fun build(): Comeback = Comeback(connectivity ?: ManualConnectivity(), listener, time, core, seed).apply { warmUp() }
+        public fun build(): Comeback = Comeback(connectivity ?: ManualConnectivity(), listener, time, core, seeds).apply { warmUp() }
     }
 
     public companion object {

@@ -219,7 +219,7 @@ internal class DecisionVectorsTest(
                 clock.wallMillisAtZero =
                     it
             }
-        return Ground(clock = clock, driver = driver, configureComeback = { seed = case.number("seed") }).use { ground ->
+        return Ground(clock = clock, driver = driver, configureComeback = { seeds = { case.number("seed") } }).use { ground ->
             val began = case.number("began")
             for (step in case
                 .getValue("steps")

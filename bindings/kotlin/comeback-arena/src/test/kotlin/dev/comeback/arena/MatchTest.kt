@@ -1,0 +1,90 @@
+// What the arena must show, on its generated trace.
+package dev.comeback.arena
+
+import kotlin.test.Test
+import kotlin.test.assertEquals
+import kotlin.test.assertNotEquals
+import kotlin.test.assertTrue
+
+class MatchTest {
+    private fun match(
+        seed: Long,
+        taps: Int,
+        seconds: Int = 3600,
+        clients: List<Client> = CLIENTS,
+    ): Match {
+        val trace = generatedTrace(seed, seconds)
+        return match(Link(trace, LinkModel()), moments(trace, taps, seed), seed, clients)
+    }
+
+    private fun client(name: String) = CLIENTS.single { it.name == name }
+
+    @Test
+    fun `the same seed gives the same JSON and the same picture and another seed others`() {
+        fun told(seed: Long) = match(seed, taps = 60).let { json(it) to picture(it) }
+        val first = told(2)
+        assertEquals(first, told(2))
+        val other = told(3)
+        assertNotEquals(first.first, other.first)
+        assertNotEquals(first.second, other.second)
+    }
+
+    @Test
+    fun `in long windows Comeback serves 95 of 100 taps that can be served, within 100 ms of the news and the exchange`() {
+        val names = listOf("comeback", "comeback retry { }", "… without the signal")
+        val match = match(seed = 1, taps = 800, seconds = 4 * 3600, clients = names.map(::client))
+        val model = match.link.model
+        val (plugin, function, deaf) = match.clients.map { score(it.inLongWindows()) }
+        assertTrue(plugin.possible > 100, "${plugin.possible}")
+        for (score in listOf(plugin, function)) {
+            assertTrue(score.percentOfPossible!! >= 95, "$score")
+            assertTrue(score.lagP50!! <= model.returnLate + model.exchange + 100, "$score")
+            assertTrue(score.lagP90!! <= model.returnLate + model.exchange + 100, "$score")
+        }
+        // What makes the difference is the signal.
+        assertTrue(deaf.percentOfPossible!! < 95, "$deaf")
+        assertTrue(deaf.lagP50!! > model.returnLate + model.exchange + 100, "$deaf")
+    }
+
+    @Test
+    fun `no client that answers in time beats the limit, and none sends more than five requests`() {
+        val inTime = CLIENTS.filterNot { it.name.startsWith("schedule of") }
+        val match = match(seed = 5, taps = 200, clients = inTime)
+        for (run in match.clients) {
+            for ((story, best) in run.stories.zip(match.limit.stories)) {
+                if (story.succeeded) assertTrue(best.succeeded && story.endedAt >= best.endedAt, "${run.name} at ${story.moment.at}")
+                assertTrue(story.endedAt - story.moment.at <= PATIENCE.inWholeMilliseconds, run.name)
+                // Comeback does not count what failed at once while offline.
+                if (!run.name.startsWith("comeback") && !run.name.startsWith("…")) assertTrue(story.sends in 1..5, run.name)
+            }
+        }
+    }
+
+    @Test
+    fun `every second tap falls in a dead window of ten seconds and more`() {
+        val trace = generatedTrace(7)
+        val moments = moments(trace, 500, 7)
+        assertEquals(250, moments.count { it.isInLongWindow })
+        for (moment in moments) if (moment.isInLongWindow) assertTrue(trace.outageAt(moment.at)!!.millis >= 10_000)
+        assertEquals(moments.sortedBy { it.at }, moments)
+    }
+
+    @Test
+    fun `a tap that is given up counts as endless in the lag over all taps`() {
+        fun story(lag: Long?) = Story(Moment(0, true), 0, lag != null, lag ?: 9, 1, 0, true)
+        val score = score(listOf(story(5), story(7), story(null), story(null)))
+        assertEquals(5, score.lagP50)
+        assertEquals(7, score.lagAllP50)
+        assertEquals(null, score.lagAllP90)
+        assertEquals(9, score.failureP50)
+        assertEquals(50.0, score.percentOfPossible)
+    }
+
+    @Test
+    fun `the picture has a lane for every client and no script`() {
+        val svg = picture(match(seed = 2, taps = 40, clients = CLIENTS.take(3)))
+        assertTrue(svg.startsWith("<svg ") && svg.endsWith("</svg>\n"))
+        for (client in CLIENTS.take(3)) assertTrue(svg.contains(">${client.name}</text>"), client.name)
+        assertTrue("<script" !in svg && "NaN" !in svg)
+    }
+}
