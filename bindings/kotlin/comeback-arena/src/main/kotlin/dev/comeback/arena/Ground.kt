@@ -6,8 +6,7 @@ import dev.comeback.Connectivity
 import dev.comeback.InternalComebackApi
 import dev.comeback.ManualConnectivity
 import dev.comeback.NetworkSnapshot
-import dev.comeback.Time
-import dev.comeback.Wakeup
+import dev.comeback.testing.SchedulerTime
 import dev.failsafe.spi.Scheduler
 import io.ktor.client.HttpClient
 import io.ktor.client.HttpClientConfig
@@ -92,7 +91,7 @@ internal class Ground(
     }
 
     fun comeback(signal: Signal): Comeback {
-        val time = VirtualClock()
+        val time = SchedulerTime(scheduler)
         val told = ManualConnectivity(time)
         if (signal != Signal.NONE) scope.launch { tell(told, signal) }
         return Comeback {
@@ -116,17 +115,6 @@ internal class Ground(
             delay(offline.until - now())
             connectivity.available(++handle)
         }
-    }
-
-    private inner class VirtualClock : Time {
-        override fun nanos(): Long = now() * 1_000_000
-
-        override fun wallMillis(): Long? = null
-
-        override fun await(
-            wakeup: Wakeup,
-            until: Long,
-        ): Boolean = error("no client here waits on a thread")
     }
 }
 
