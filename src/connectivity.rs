@@ -200,6 +200,14 @@ impl Hub {
         self.settle(now, state, Edge::Restored)
     }
 
+    /// Takes over what the process's one hub, which is elsewhere, knows. Epoch and path only grow: an older snapshot changes nothing.
+    pub fn follow(&mut self, snapshot: Snapshot) -> Snapshot {
+        if snapshot.epoch >= self.snapshot.epoch && snapshot.path >= self.snapshot.path {
+            self.snapshot = snapshot;
+        }
+        self.snapshot
+    }
+
     fn change_default(
         &mut self,
         now: Instant,

@@ -5,12 +5,12 @@
 
 #![allow(missing_docs)] // the fields of records say what the core's types say
 
-mod bytes;
+mod problem;
+
 mod call;
 mod hub;
 mod policy;
 
-pub use bytes::BoundaryProblem;
 pub use call::{
     Answer, AnswerKind, BeginInput, DecideInput, EndEvent, EndReason, FailedEvent, InterruptInput,
     ResumeInput, ResumedEvent, WaitEvent, begin, decide, interrupt, resume,
@@ -19,6 +19,7 @@ pub use hub::{ConnectivityHub, NetworkSnapshot};
 pub use policy::{
     CompiledPolicy, ForgivenPolicy, PolicyProblem, compile_policy, policy_from_json_or,
 };
+pub use problem::BoundaryProblem;
 
 /// Panics on purpose: shows that on this platform a panic of the library arrives as an exception and does no harm.
 #[uniffi::export]

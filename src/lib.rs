@@ -106,6 +106,10 @@ mod interrupt;
 #[cfg(feature = "tokio")]
 pub mod execute;
 
+#[cfg(feature = "stored")]
+#[doc(hidden)]
+pub mod stored;
+
 #[cfg(feature = "uniffi")]
 #[doc(hidden)]
 pub mod ffi;

@@ -103,6 +103,11 @@ impl Connectivity {
         self.tell(Hub::restored)
     }
 
+    /// See [`Hub::follow`].
+    pub fn follow(&self, snapshot: Snapshot) -> Snapshot {
+        self.tell(|hub, _| hub.follow(snapshot))
+    }
+
     /// Waits for the first edge after `seen`, the epoch of an earlier snapshot; at once if there has been one. Dropping it leaves nothing.
     pub async fn edge_after(&self, seen: u64) -> Snapshot {
         let mut waiter = Waiter::new(self.clone());

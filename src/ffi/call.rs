@@ -1,6 +1,6 @@
 //! The three questions across the boundary: a flat record in, a flat record out.
 
-use super::bytes::{BoundaryProblem, load, store};
+use super::problem::BoundaryProblem;
 use crate::call::{Call, Limit, Signals, Sleep};
 use crate::connectivity::{NetworkState, Snapshot};
 use crate::decide::Decision;
@@ -10,6 +10,7 @@ use crate::interrupt::Interruption;
 use crate::outcome::{FailureKind, Outcome, OutcomeClass, What};
 use crate::request::{Method, RequestFacts};
 use crate::resume::{Go, Resumed};
+use crate::stored::{load, store};
 
 #[derive(Clone, Debug, uniffi::Record)]
 pub struct BeginInput {

@@ -2,10 +2,11 @@
 
 use std::fmt;
 
-use super::bytes::{BoundaryProblem, load, store};
+use super::problem::BoundaryProblem;
 use crate::instant::nanos;
 use crate::policy::{ClientResends, KeyForm, PolicyError, RetryPolicy};
 use crate::request::{DriverFacts, Method};
+use crate::stored::{load, store};
 
 /// A policy for Kotlin: what it hands back with every question, and what it may know itself.
 #[derive(Clone, Debug, PartialEq, Eq, uniffi::Record)]

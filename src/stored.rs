@@ -1,4 +1,5 @@
-//! Policies and call states as opaque bytes: a version, what it is, and the value in postcard's stable format.
+//! Policies and call states as opaque bytes: a version, what it is, and the value in postcard's stable format. In this form they cross to
+//! Kotlin, and a policy goes on from there to another library of ours.
 
 use std::fmt;
 
@@ -12,7 +13,7 @@ use crate::policy::RetryPolicy;
 const VERSION: u8 = 1;
 
 /// A value with a stored form of its own, so that a call in flight is not taken for one that waits.
-pub(super) trait Stored: Serialize + DeserializeOwned {
+pub(crate) trait Stored: Serialize + DeserializeOwned {
     const TAG: u8;
     const NAME: &'static str;
 }
@@ -32,42 +33,49 @@ impl Stored for Waiting {
     const NAME: &'static str = "a waiting call";
 }
 
-/// What can go wrong at the boundary and nowhere else.
-#[derive(Debug, PartialEq, Eq, uniffi::Error)]
-pub enum BoundaryProblem {
-    /// Bytes that are not what they should be: what was expected, and what is wrong.
-    Unreadable { expected: String, problem: String },
-    /// The operating system gives no seed.
-    NoRandomness { problem: String },
+/// Bytes that are not what they should be: what was expected, and what is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unreadable {
+    /// What was expected.
+    pub expected: &'static str,
+    /// What is wrong.
+    pub problem: String,
 }
 
-impl fmt::Display for BoundaryProblem {
+impl fmt::Display for Unreadable {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            BoundaryProblem::Unreadable { expected, problem } => {
-                write!(out, "these bytes are not {expected}: {problem}")
-            }
-            BoundaryProblem::NoRandomness { problem } => {
-                write!(out, "the operating system gives no random seed: {problem}")
-            }
-        }
+        write!(
+            out,
+            "these bytes are not {}: {}",
+            self.expected, self.problem
+        )
     }
 }
 
-impl std::error::Error for BoundaryProblem {}
+impl std::error::Error for Unreadable {}
 
-fn unreadable<T: Stored>(problem: impl fmt::Display) -> BoundaryProblem {
-    BoundaryProblem::Unreadable {
-        expected: T::NAME.to_owned(),
+/// Reads a policy that another library of this project compiled to bytes.
+///
+/// # Errors
+/// If they are no policy, one of another version, or an invalid one.
+pub fn policy(bytes: &[u8]) -> Result<RetryPolicy, Unreadable> {
+    load(bytes)
+}
+
+fn unreadable<T: Stored>(problem: impl fmt::Display) -> Unreadable {
+    Unreadable {
+        expected: T::NAME,
         problem: problem.to_string(),
     }
 }
 
-pub(super) fn store<T: Stored>(value: &T) -> Result<Vec<u8>, BoundaryProblem> {
+/// Only the binding stores.
+#[cfg(any(feature = "uniffi", test))]
+pub(crate) fn store<T: Stored>(value: &T) -> Result<Vec<u8>, Unreadable> {
     postcard::to_extend(value, vec![VERSION, T::TAG]).map_err(unreadable::<T>)
 }
 
-pub(super) fn load<T: Stored>(bytes: &[u8]) -> Result<T, BoundaryProblem> {
+pub(crate) fn load<T: Stored>(bytes: &[u8]) -> Result<T, Unreadable> {
     let [version, tag, value @ ..] = bytes else {
         return Err(unreadable::<T>("there are fewer than two"));
     };
@@ -238,6 +246,6 @@ mod tests {
             ..RetryPolicy::default()
         };
         let told = load::<RetryPolicy>(&store(&policy).unwrap()).unwrap_err();
-        assert!(matches!(told, BoundaryProblem::Unreadable { .. }));
+        assert_eq!(told.expected, "a policy");
     }
 }

@@ -1,0 +1,138 @@
+//! Calls in flight, and what is to be told about them. Every call that was entered ends exactly once, whatever becomes of its task.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use tokio::task::AbortHandle;
+
+use crate::told::{End, EndKind, Told};
+
+#[derive(Default)]
+pub(crate) struct Mailbox {
+    state: Mutex<State>,
+    arrived: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    closed: bool,
+    /// Without a handle while its task is being made.
+    in_flight: HashMap<i64, Option<AbortHandle>>,
+    told: Vec<Told>,
+}
+
+/// Why a call could not be entered.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum NotEntered {
+    Closed,
+    NumberInUse,
+}
+
+impl Mailbox {
+    /// A call begins. Its task owns what comes back: dropped without an end, it says so.
+    pub(crate) fn enter(self: &Arc<Self>, call: i64) -> Result<Ending, NotEntered> {
+        let mut state = self.lock();
+        if state.closed {
+            return Err(NotEntered::Closed);
+        }
+        if state.in_flight.contains_key(&call) {
+            return Err(NotEntered::NumberInUse);
+        }
+        state.in_flight.insert(call, None);
+        Ok(Ending {
+            mailbox: self.clone(),
+            call,
+            is_told: false,
+        })
+    }
+
+    /// By this handle the call's task can be ended. It may have ended by itself.
+    pub(crate) fn runs(&self, call: i64, task: AbortHandle) {
+        if let Some(place) = self.lock().in_flight.get_mut(&call) {
+            *place = Some(task);
+        }
+    }
+
+    /// Ends a call's task; its end is told once it is gone. A call that is over is over.
+    pub(crate) fn cancel(&self, call: i64) {
+        // Not under the lock: a task that ends in here tells its end.
+        let task = self.lock().in_flight.get(&call).cloned().flatten();
+        if let Some(task) = task {
+            task.abort();
+        }
+    }
+
+    pub(crate) fn tell(&self, told: Told) {
+        self.lock().told.push(told);
+        self.arrived.notify_one();
+    }
+
+    /// No call is entered any more; those in flight are to be ended by whoever owns the runtime. True the first time.
+    pub(crate) fn close(&self) -> bool {
+        let was_closed = std::mem::replace(&mut self.lock().closed, true);
+        self.arrived.notify_all();
+        !was_closed
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.lock().closed
+    }
+
+    pub(crate) fn in_flight(&self) -> usize {
+        self.lock().in_flight.len()
+    }
+
+    /// Blocks until something is there to tell. Nothing: closed, and every call has ended.
+    pub(crate) fn receive(&self) -> Vec<Told> {
+        let is_idle = |state: &mut State| {
+            state.told.is_empty() && !(state.closed && state.in_flight.is_empty())
+        };
+        let mut state = self
+            .arrived
+            .wait_while(self.lock(), is_idle)
+            .unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut state.told)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing that can panic runs under it.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The end of a call, still to be told.
+pub(crate) struct Ending {
+    mailbox: Arc<Mailbox>,
+    call: i64,
+    is_told: bool,
+}
+
+impl Ending {
+    pub(crate) fn tell(mut self, end: End) {
+        self.is_told = true;
+        self.over(end);
+    }
+
+    fn over(&self, end: End) {
+        let mut state = self.mailbox.lock();
+        state.in_flight.remove(&self.call);
+        state.told.push(Told::end(self.call, end));
+        drop(state);
+        self.mailbox.arrived.notify_all();
+    }
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        if self.is_told {
+            return;
+        }
+        self.over(if std::thread::panicking() {
+            End::of_kind(EndKind::Panicked, "something of ours panicked")
+        } else if self.mailbox.is_closed() {
+            End::of_kind(EndKind::Closed, "the client was closed")
+        } else {
+            End::of_kind(EndKind::Cancelled, "the caller ended it")
+        });
+    }
+}
