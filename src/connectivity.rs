@@ -260,3 +260,23 @@ fn state_on(network: &Network) -> NetworkState {
         NetworkState::Blocked
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hub_that_follows_another_never_goes_back() {
+        let snapshot = |epoch, path| Snapshot {
+            state: NetworkState::Online,
+            since: Instant::LONG_AGO,
+            epoch,
+            path,
+        };
+        let mut hub = Hub::new();
+        assert_eq!(hub.follow(snapshot(3, 1)), snapshot(3, 1));
+        assert_eq!(hub.follow(snapshot(2, 1)), snapshot(3, 1));
+        assert_eq!(hub.follow(snapshot(3, 0)), snapshot(3, 1));
+        assert_eq!(hub.follow(snapshot(3, 2)).path, 2);
+    }
+}

@@ -99,11 +99,6 @@ pub fn test() -> Result<()> {
     Ok(())
 }
 
-/// `cargo xtask size`: the gate for what an app pays.
-pub fn size() -> Result<()> {
-    link::size()
-}
-
 fn check() -> Result<()> {
     let toolchain = Toolchain::find()?;
     for target in &TARGETS {

@@ -1,100 +1,129 @@
-//! `cargo xtask bindings`: the generated half of the Kotlin binding, and the native library for this machine.
+//! `cargo xtask bindings [core|client]`: the generated half of each Kotlin binding, and its native library for this machine.
 //!
-//! One library is built and used twice: unstripped it carries the metadata that uniffi's generator reads, stripped it
+//! A library is built once and used twice: unstripped it carries the metadata that uniffi's generator reads, stripped it
 //! travels in the jar. Files that did not change are not written, so that nothing after them is built again.
 
 use crate::{process, project};
 use anyhow::{Context, Result, bail};
+use lexopt::{Arg, Parser};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What the stripped library may weigh in an app. On x86-64 Linux, where it is checked, it
-/// is near 620 KB now; a jump means that optimisation was lost on the way, or that something large
-/// came in.
-const LARGEST: u64 = 720 * 1024;
+/// A native library with its half of the binding, and the Maven module that carries both.
+pub struct Binding {
+    /// The cargo package.
+    package: &'static str,
+    features: &'static [&'static str],
+    /// What the library is called, without what a system puts around it.
+    pub library: &'static str,
+    /// The file that uniffi's generator writes.
+    generated: &'static str,
+    module: &'static str,
+}
 
-pub fn run() -> Result<()> {
-    let library = library()?;
-    let tools = tools()?;
-    let generated = project::generated();
+/// The core: all that an app needs which brings an HTTP client of its own.
+pub const CORE: Binding = Binding {
+    package: "comeback",
+    features: &["uniffi"],
+    library: "comeback",
+    generated: "dev/comeback/ffi/comeback.kt",
+    module: "comeback-ffi",
+};
 
-    let scratch = project::target().join("bindings");
-    if scratch.exists() {
-        fs::remove_dir_all(&scratch)
-            .with_context(|| format!("{} cannot be emptied", scratch.display()))?;
+/// The Rust HTTP client, for apps that want it. It takes a few minutes to build, so whoever needs the core alone builds that alone.
+pub const CLIENT: Binding = Binding {
+    package: "comeback-client",
+    features: &[],
+    library: "comeback_client",
+    generated: "dev/comeback/client/ffi/comeback_client.kt",
+    module: "comeback-client-ffi",
+};
+
+pub fn run(mut arguments: Parser) -> Result<()> {
+    let mut bindings = vec![CORE, CLIENT];
+    if let Some(argument) = arguments.next()? {
+        match argument {
+            Arg::Value(part) if part == "core" => bindings = vec![CORE],
+            Arg::Value(part) if part == "client" => bindings = vec![CLIENT],
+            Arg::Value(part) => bail!(
+                "there is no binding `{}`; there are `core` and `client`",
+                part.to_string_lossy()
+            ),
+            other => return Err(other.unexpected().into()),
+        }
     }
-    fs::create_dir_all(&scratch)
-        .with_context(|| format!("{} cannot be made", scratch.display()))?;
-
-    let mut bindgen = Command::new(tools.join("uniffi-bindgen"));
-    bindgen.arg("generate").arg(&library).args([
-        "--language",
-        "kotlin",
-        "--no-format",
-        "--out-dir",
-    ]);
-    process::output(bindgen.arg(&scratch).current_dir(project::root()))?;
-    let binding = fs::read(scratch.join("dev/comeback/ffi/comeback.kt"))
-        .context("uniffi-bindgen wrote no dev/comeback/ffi/comeback.kt; does uniffi.toml still name that package?")?;
-
-    let presets = process::output(&mut Command::new(tools.join("presets")))?;
-
-    let stripped = scratch.join("stripped");
-    strip(&library, &stripped)?;
-    let native = fs::read(&stripped).context("the stripped library cannot be read")?;
-
-    put(
-        &generated.join("kotlin/dev/comeback/ffi/comeback.kt"),
-        &binding,
-    )?;
-    put(
-        &generated.join("kotlin/dev/comeback/ffi/CompiledPresets.kt"),
-        presets.as_bytes(),
-    )?;
-    put(&library_in_jar()?, &native)
+    bindings.iter().try_for_each(Binding::make)
 }
 
-/// Whether the library is still small enough for an app.
-pub fn is_small() -> Result<()> {
-    let path = library_in_jar()?;
-    let size = fs::metadata(&path)
-        .with_context(|| format!("{} is missing", path.display()))?
-        .len();
-    let checked = cfg!(all(target_os = "linux", target_arch = "x86_64"));
-    if checked && size > LARGEST {
-        bail!(
-            "{} has {} KB, more than {} KB",
-            path.display(),
-            size / 1024,
-            LARGEST / 1024
-        );
+impl Binding {
+    /// Builds the library, generates from it, and puts both where Maven looks.
+    pub fn make(&self) -> Result<()> {
+        let library = self.build()?;
+        let tools = tools()?;
+        let generated = project::kotlin().join(self.module).join("generated");
+
+        let scratch = project::target().join("bindings").join(self.library);
+        if scratch.exists() {
+            fs::remove_dir_all(&scratch)
+                .with_context(|| format!("{} cannot be emptied", scratch.display()))?;
+        }
+        fs::create_dir_all(&scratch)
+            .with_context(|| format!("{} cannot be made", scratch.display()))?;
+
+        let mut bindgen = Command::new(tools.join("uniffi-bindgen"));
+        bindgen.arg("generate").arg(&library).args([
+            "--language",
+            "kotlin",
+            "--no-format",
+            "--out-dir",
+        ]);
+        process::output(bindgen.arg(&scratch).current_dir(project::root()))?;
+        let binding = fs::read(scratch.join(self.generated)).with_context(|| {
+            format!(
+                "uniffi-bindgen wrote no {}; does uniffi.toml still name that package?",
+                self.generated
+            )
+        })?;
+
+        let stripped = scratch.join("stripped");
+        strip(&library, &stripped)?;
+        let native = fs::read(&stripped).context("the stripped library cannot be read")?;
+
+        put(&generated.join("kotlin").join(self.generated), &binding)?;
+        if self.package == CORE.package {
+            let presets = process::output(&mut Command::new(tools.join("presets")))?;
+            put(
+                &generated.join("kotlin/dev/comeback/ffi/CompiledPresets.kt"),
+                presets.as_bytes(),
+            )?;
+        }
+        let folder = generated.join("resources").join(jna_folder()?);
+        put(&folder.join(self.file_name()?), &native)
     }
-    Ok(())
-}
 
-fn library_in_jar() -> Result<PathBuf> {
-    Ok(project::generated()
-        .join("resources")
-        .join(jna_folder()?)
-        .join(file_name()?))
-}
+    /// Builds the native library and returns where it lies, with its symbols. Not a crate type of the manifest: that would cost the
+    /// link-time optimisation.
+    pub fn build(&self) -> Result<PathBuf> {
+        let mut build = process::cargo("rustc");
+        build.args(["--package", self.package, "--lib", "--release"]);
+        for feature in self.features {
+            build.args(["--features", feature]);
+        }
+        build.args(["--crate-type", "cdylib"]);
+        process::run(&mut build)?;
+        Ok(project::target().join("release").join(self.file_name()?))
+    }
 
-/// Builds the native library. Not a crate type of the manifest: that would cost the link-time optimisation.
-fn library() -> Result<PathBuf> {
-    let mut build = process::cargo("rustc");
-    build.args([
-        "--package",
-        "comeback",
-        "--lib",
-        "--release",
-        "--features",
-        "uniffi",
-        "--crate-type",
-        "cdylib",
-    ]);
-    process::run(&mut build)?;
-    Ok(project::target().join("release").join(file_name()?))
+    fn file_name(&self) -> Result<String> {
+        let name = self.library;
+        Ok(match std::env::consts::OS {
+            "linux" => format!("lib{name}.so"),
+            "macos" => format!("lib{name}.dylib"),
+            "windows" => format!("{name}.dll"),
+            other => bail!("how a library is named on {other} is not known here"),
+        })
+    }
 }
 
 /// Builds the generators; in the dev profile, they run for a moment only.
@@ -103,7 +132,7 @@ fn tools() -> Result<PathBuf> {
     Ok(project::target().join("debug"))
 }
 
-fn strip(library: &Path, stripped: &Path) -> Result<()> {
+pub fn strip(library: &Path, stripped: &Path) -> Result<()> {
     let mut strip = Command::new("strip");
     // On macOS exported symbols are kept by -x only; elsewhere they live in a table that is never stripped.
     strip.arg(if cfg!(target_os = "macos") {
@@ -128,15 +157,6 @@ fn put(path: &Path, content: &[u8]) -> Result<()> {
     fs::write(path, content).with_context(|| format!("{shown} cannot be written"))?;
     eprintln!("     Written {shown} ({} KB)", content.len().div_ceil(1024));
     Ok(())
-}
-
-fn file_name() -> Result<&'static str> {
-    Ok(match std::env::consts::OS {
-        "linux" => "libcomeback.so",
-        "macos" => "libcomeback.dylib",
-        "windows" => "comeback.dll",
-        other => bail!("how a library is named on {other} is not known here"),
-    })
 }
 
 /// The folder in the jar where JNA looks for libraries of this machine.

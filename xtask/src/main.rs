@@ -14,6 +14,7 @@ mod peers_rust;
 mod process;
 mod program;
 mod project;
+mod size;
 mod tally;
 mod test;
 
@@ -29,9 +30,10 @@ Usage: cargo xtask <command>
 
   demo [options]         ride the subway: the usual interceptor and Comeback side by side (`demo --help` lists options)
   test [rust|kotlin|android]  everything that must hold: formats, lints, tests, documentation, the Maven build
-  bindings               generate the Kotlin binding and the native library for this machine; then plain `mvn test` works
+  bindings [core|client] generate the Kotlin bindings and the native libraries for this machine; then plain `mvn test` works.
+                         `core` is enough for every module but comeback-client, whose HTTP client takes minutes to build
   android <command>      check, build, link and pack the Android artefact (`cargo xtask android` lists them)
-  size                   whether the core is small enough for an app: at most 400 KiB on arm64
+  size                   what the native libraries weigh in an app; the core's weight is checked
   api                    record the Kotlin modules' public API, after a change that is meant
   oracle [options]       replay scenarios of the independent model through Rust and Kotlin
       --count N          how many through Rust (10000)
@@ -73,18 +75,15 @@ fn run() -> Result<ExitCode> {
         Some("bench-kotlin") => return bench_kotlin::run(rest(&mut arguments)?),
         Some("test") => test::run(arguments)?,
         Some("android") => android::run(arguments)?,
-        Some("size") => {
-            nothing_more(&mut arguments)?;
-            android::size()?;
-        }
         Some("oracle") => oracle::run(arguments)?,
         Some("peers-rust") => {
             nothing_more(&mut arguments)?;
             peers_rust::run()?;
         }
-        Some("bindings") => {
+        Some("bindings") => bindings::run(arguments)?,
+        Some("size") => {
             nothing_more(&mut arguments)?;
-            bindings::run()?;
+            size::run()?;
         }
         Some("api") => {
             nothing_more(&mut arguments)?;

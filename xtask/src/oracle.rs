@@ -3,7 +3,8 @@
 //! The model stands outside the repository. What is compared, and the first differences, are the tests' to say:
 //! `tests/scenarios.rs` and `ScenariosTest`, which also replay the few hundred scenarios that every clone has.
 
-use crate::{bindings, java, process, project};
+use crate::bindings::CORE;
+use crate::{java, process, project};
 use anyhow::{Context, Result, bail};
 use lexopt::{Arg, Parser};
 use std::fs;
@@ -59,7 +60,7 @@ pub fn run(arguments: Parser) -> Result<()> {
         let few = write(&place.join("scenarios-kotlin.jsonl"), &few)?;
         println!("Replaying the first {few_count} through Kotlin");
         let mut maven = java::maven()?;
-        bindings::run()?;
+        CORE.make()?;
         maven.args([
             "--quiet",
             "--no-transfer-progress",

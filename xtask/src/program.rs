@@ -1,6 +1,7 @@
 //! A program of the reactor (the demo, the benchmarks): built if something changed, then run on this terminal.
 
-use crate::{bindings, fresh, java, process, project};
+use crate::bindings::CORE;
+use crate::{fresh, java, process, project};
 use anyhow::{Context, Result};
 use std::ffi::OsString;
 use std::fs::File;
@@ -19,7 +20,7 @@ pub fn run(module: &str, arguments: Vec<OsString>) -> Result<ExitCode> {
         eprintln!(
             "Building {module}. The first time, compilers and libraries are fetched: a few minutes. Later runs start at once."
         );
-        bindings::run()?;
+        CORE.make()?;
         // What changed in Rust may have left the library as it was.
         if !stands() {
             package(module, maven)?;

@@ -13,11 +13,6 @@ pub fn kotlin() -> PathBuf {
     root().join("bindings/kotlin")
 }
 
-/// What `bindings` writes; never committed.
-pub fn generated() -> PathBuf {
-    kotlin().join("comeback-ffi/generated")
-}
-
 /// Cargo's output. It is named to every cargo that xtask starts, so that results are where they are looked for.
 pub fn target() -> PathBuf {
     match std::env::var_os("CARGO_TARGET_DIR") {

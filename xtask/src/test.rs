@@ -1,7 +1,8 @@
 //! `cargo xtask test [rust|kotlin|android]`: everything that must hold, cheapest first.
 
+use crate::bindings::{CLIENT, CORE};
 use crate::tally::Tally;
-use crate::{bindings, java, process, project};
+use crate::{java, process, project, size};
 use anyhow::{Result, bail};
 use lexopt::Parser;
 use std::process::Command;
@@ -64,21 +65,23 @@ fn rust_part(tally: &mut Tally) -> Result<()> {
                 .args(["--", "-D", "warnings"]),
         )?;
     }
-    let tools = [
+    let others = [
         "--package",
         "xtask",
         "--package",
         "comeback-bindgen",
         "--package",
         "comeback-herd",
+        "--package",
+        "comeback-client",
     ];
     step(
         process::cargo("clippy")
-            .args(tools)
+            .args(others)
             .args(["--all-targets", "--", "-D", "warnings"]),
     )?;
     counted(process::cargo("test").args(["--all-features"]), tally)?;
-    counted(process::cargo("test").args(tools), tally)?;
+    counted(process::cargo("test").args(others), tally)?;
     step(
         process::cargo("doc")
             .args(["--no-deps", "--all-features"])
@@ -88,8 +91,9 @@ fn rust_part(tally: &mut Tally) -> Result<()> {
 
 fn kotlin_part(mut maven: Command, tally: &mut Tally) -> Result<()> {
     println!("\n== bindings");
-    bindings::run()?;
-    bindings::is_small()?;
+    CORE.make()?;
+    CLIENT.make()?;
+    size::core_is_small()?;
     counted(maven.args(["--no-transfer-progress", "verify"]), tally)
 }
 

@@ -136,3 +136,74 @@ impl Drop for Ending {
         });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::told::{End, EndKind};
+
+    fn kinds(told: &[Told]) -> Vec<(i64, EndKind)> {
+        let end = |told: &Told| told.end.as_ref().map(|end| (told.call, end.kind));
+        told.iter().filter_map(end).collect()
+    }
+
+    #[test]
+    fn a_call_that_is_dropped_without_an_end_says_why() {
+        let mailbox = Arc::new(Mailbox::default());
+        drop(mailbox.enter(1).unwrap());
+        let ending = mailbox.enter(2).unwrap();
+        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(move || {
+            let _ending = ending;
+            panic!("for the test");
+        }));
+        assert!(panicked.is_err());
+        let ending = mailbox.enter(3).unwrap();
+        mailbox.close();
+        drop(ending);
+        assert_eq!(
+            kinds(&mailbox.receive()),
+            [
+                (1, EndKind::Cancelled),
+                (2, EndKind::Panicked),
+                (3, EndKind::Closed)
+            ]
+        );
+    }
+
+    #[test]
+    fn an_end_is_told_once() {
+        let mailbox = Arc::new(Mailbox::default());
+        mailbox
+            .enter(1)
+            .unwrap()
+            .tell(End::of_kind(EndKind::Invalid, ""));
+        assert_eq!(kinds(&mailbox.receive()), [(1, EndKind::Invalid)]);
+        assert_eq!(mailbox.in_flight(), 0);
+    }
+
+    #[test]
+    fn a_number_in_use_is_refused_and_may_be_used_again_after_the_end() {
+        let mailbox = Arc::new(Mailbox::default());
+        let ending = mailbox.enter(1).unwrap();
+        assert_eq!(mailbox.enter(1).err(), Some(NotEntered::NumberInUse));
+        drop(ending);
+        mailbox.enter(1).unwrap();
+    }
+
+    #[test]
+    fn nothing_is_the_last_word_and_comes_when_all_calls_have_ended() {
+        let mailbox = Arc::new(Mailbox::default());
+        let ending = mailbox.enter(1).unwrap();
+        assert!(mailbox.close());
+        assert!(!mailbox.close());
+        assert_eq!(mailbox.enter(2).err(), Some(NotEntered::Closed));
+        let hears = std::thread::spawn({
+            let mailbox = mailbox.clone();
+            move || (mailbox.receive(), mailbox.receive())
+        });
+        drop(ending);
+        let (news, last) = hears.join().unwrap();
+        assert_eq!(kinds(&news), [(1, EndKind::Closed)]);
+        assert_eq!(last, []);
+    }
+}

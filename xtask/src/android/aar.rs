@@ -14,7 +14,7 @@ pub fn run() -> Result<()> {
         .join("dev/comeback/android/AndroidConnectivity.class")
         .exists()
     {
-        crate::bindings::run()?;
+        crate::bindings::CORE.make()?;
         let mut maven = java::maven()?;
         maven.args([
             "--quiet",

@@ -155,7 +155,7 @@ pub fn run_on_linux() -> Result<()> {
 
 /// The x86-64 library under the tests of comeback-core, in the place of the one in the jar.
 fn kotlin_tests() -> Result<()> {
-    crate::bindings::run()?;
+    crate::bindings::CORE.make()?;
     let library = super::libraries().join("x86_64/libcomeback.so");
     let mut maven = crate::java::maven()?;
     maven

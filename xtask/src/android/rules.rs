@@ -68,7 +68,7 @@ struct Jars {
 }
 
 fn gather(scratch: &Path) -> Result<Jars> {
-    bindings::run()?;
+    bindings::CORE.make()?;
     let mut maven = java::maven()?;
     maven.args([
         "--quiet",

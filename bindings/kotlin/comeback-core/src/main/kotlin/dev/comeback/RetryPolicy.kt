@@ -37,6 +37,10 @@ public class RetryPolicy private constructor(
     @InternalComebackApi
     public val driverFacts: DriverFacts? = compiled?.let(::DriverFacts)
 
+    /** Itself, for another of Comeback's native libraries; null: no policy. Opaque, and not to be changed. */
+    @InternalComebackApi
+    public val compiledBytes: ByteArray? get() = compiled?.bytes
+
     /** The windows its waits are drawn from, one per retry, for people to read. */
     public fun schedule(): String = compiled?.schedule ?: text
 

@@ -1,0 +1,225 @@
+// The calls in flight, and the one thread that hears what becomes of them. The only file that calls into the client's native library.
+package dev.comeback.client
+
+import dev.comeback.Comeback
+import dev.comeback.NetworkSnapshot
+import dev.comeback.RelayedCall
+import dev.comeback.RetryPolicy
+import dev.comeback.Subscription
+import dev.comeback.client.ffi.Authority
+import dev.comeback.client.ffi.Client
+import dev.comeback.client.ffi.ClientProblem
+import dev.comeback.client.ffi.Link
+import dev.comeback.client.ffi.Request
+import dev.comeback.client.ffi.Setting
+import kotlinx.coroutines.CompletableDeferred
+import kotlinx.coroutines.Dispatchers
+import kotlinx.coroutines.ExperimentalCoroutinesApi
+import kotlinx.coroutines.suspendCancellableCoroutine
+import kotlinx.coroutines.withContext
+import java.io.IOException
+import java.util.concurrent.ConcurrentHashMap
+import java.util.concurrent.atomic.AtomicLong
+import kotlin.concurrent.thread
+import kotlin.coroutines.resumeWithException
+import kotlin.time.Duration
+
+/**
+ * Rust never calls into Kotlin: its threads would have to be attached to the virtual machine, each callback perhaps as a Java thread of its own. One
+ * Java thread waits inside [Client.receive] instead, for whatever happens to any call, and hands it on.
+ */
+internal class Calls(
+    private val comeback: Comeback,
+    builder: ComebackClient.Builder,
+) {
+    private val setting =
+        Setting(
+            authorities = builder.authorities.map(::Authority),
+            userAgent = builder.userAgent,
+            connectTimeout = builder.connectTimeout?.nanos(),
+            readTimeout = builder.readTimeout?.nanos(),
+        )
+    private val readUpTo = builder.readUpTo
+    private val numbers = AtomicLong()
+    private val inFlight = ConcurrentHashMap<Long, CallInFlight>()
+    private val client = CompletableDeferred<Client>()
+    private val publishing = Any()
+    private var published: NetworkSnapshot? = null
+
+    @Volatile
+    private var isClosed = false
+
+    init {
+        thread(isDaemon = true, name = "comeback-client", block = ::run)
+    }
+
+    suspend fun execute(
+        request: ClientRequest,
+        policy: RetryPolicy,
+    ): ClientResponse =
+        start(request.label) { client, number ->
+            client.start(
+                number,
+                Request(
+                    method = request.method,
+                    url = request.url,
+                    headers = request.headers.flatMap { (name, value) -> listOf(name, value) },
+                    body = request.body,
+                    policy = if (comeback.isClosed) null else policy.compiledBytes,
+                    timeout = request.timeout?.nanos(),
+                    makeKey = request.makeKey,
+                    readUpTo = readUpTo,
+                ),
+            )
+        }
+
+    /**
+     * Off the caller's thread, which may be the main one, and away from whatever thread an unconfined caller would go on with: it would be the one that
+     * hears for all.
+     */
+    suspend fun start(
+        label: String?,
+        begin: (Client, Long) -> Unit,
+    ): ClientResponse =
+        withContext(Dispatchers.Default) {
+            val client = ready()
+            val number = numbers.incrementAndGet()
+            suspendCancellableCoroutine { continuation ->
+                val call = CallInFlight(RelayedCall(comeback, label), continuation)
+                inFlight[number] = call
+                try {
+                    begin(client, number)
+                    continuation.invokeOnCancellation { end(client, number) }
+                } catch (thrown: Throwable) {
+                    inFlight.remove(number)
+                    if (thrown is VirtualMachineError) throw thrown
+                    continuation.resumeWithException(notStarted(thrown))
+                }
+            }
+        }
+
+    @OptIn(ExperimentalCoroutinesApi::class)
+    fun close() {
+        isClosed = true
+        client.invokeOnCompletion { problem ->
+            if (problem == null) onClient(client.getCompleted()) { it.shutDown() }
+        }
+    }
+
+    /** For tests: calls that have not ended here. */
+    val known: Int get() = inFlight.size
+
+    /** For tests: calls that Rust has not ended; -1 once there is no client. */
+    suspend fun inFlightInRust(): Int = runCatching { client.await().inFlight() }.getOrDefault(-1)
+
+    private suspend fun ready(): Client =
+        try {
+            client.await()
+        } catch (problem: NotLoaded) {
+            // A new one for each call: an exception belongs to whom it is thrown at.
+            throw ClientException.Unavailable(problem.why)
+        }
+
+    private fun run() {
+        val native =
+            try {
+                Client(setting)
+            } catch (thrown: Throwable) {
+                // Whoever calls hears of it; also of a class that could not be initialised.
+                client.completeExceptionally(NotLoaded((thrown as? ExceptionInInitializerError)?.cause ?: thrown))
+                return
+            }
+        var network: Subscription? = null
+        var problem: Throwable? = null
+        try {
+            network = comeback.subscribe { onChange(native) }
+            onChange(native)
+            client.complete(native)
+            hear(native)
+        } catch (thrown: Throwable) {
+            problem = thrown
+        } finally {
+            isClosed = true
+            network?.close()
+            onClient(native) { it.shutDown() }
+            client.complete(native)
+            // Only after a fault of ours is anyone left.
+            for (number in inFlight.keys) inFlight.remove(number)?.abandoned(problem)
+            native.destroy()
+        }
+    }
+
+    private fun hear(native: Client) {
+        while (true) {
+            val news = native.receive()
+            if (news.isEmpty()) return
+            for (told in news) {
+                val call = inFlight[told.call] ?: continue
+                try {
+                    told.event?.let(call::happened)
+                    if (comeback.isClosed) endIfWaiting(native, told.call, call)
+                    told.end?.let(call::ended)
+                } catch (thrown: Throwable) {
+                    // A fault in one call's news is no other call's.
+                    if (thrown is VirtualMachineError) throw thrown
+                    call.abandoned(thrown)
+                }
+                if (told.end != null) inFlight.remove(told.call)
+            }
+        }
+    }
+
+    /** The network changed, or the [Comeback] was closed. */
+    private fun onChange(native: Client) {
+        if (comeback.isClosed) {
+            for ((number, call) in inFlight) endIfWaiting(native, number, call)
+        }
+        // The newest snapshot is read where it is published, so that none overtakes a newer one.
+        synchronized(publishing) {
+            val snapshot = comeback.snapshot
+            if (snapshot == published) return
+            published = snapshot
+            val age = if (snapshot.since == Long.MIN_VALUE) null else comeback.time.nanos() - snapshot.since
+            onClient(native) { it.publish(Link.valueOf(snapshot.state.name), age, snapshot.epoch, snapshot.path) }
+        }
+    }
+
+    private fun endIfWaiting(
+        native: Client,
+        number: Long,
+        call: CallInFlight,
+    ) {
+        if (call.endIfWaiting()) end(native, number)
+    }
+
+    private fun end(
+        native: Client,
+        number: Long,
+    ) {
+        onClient(native) { it.cancel(number) }
+    }
+
+    private fun notStarted(thrown: Throwable): IOException =
+        when {
+            thrown is ClientProblem.Closed || isClosed -> ClientException.Closed(null)
+            else -> ClientException.Internal("the call could not be started: $thrown", null, thrown)
+        }
+
+    /** A client that is gone has ended everything; whatever else is wrong shows where a call is started or heard. */
+    private inline fun onClient(
+        native: Client,
+        action: (Client) -> Unit,
+    ) {
+        try {
+            action(native)
+        } catch (thrown: Throwable) {
+            if (thrown is VirtualMachineError) throw thrown
+        }
+    }
+
+    private class NotLoaded(
+        val why: Throwable,
+    ) : Exception(why)
+}
+
+private fun Duration.nanos(): Long = inWholeNanoseconds
