@@ -172,12 +172,12 @@ pub fn begin(input: BeginInput) -> Result<Vec<u8>, BoundaryProblem> {
             problem: error.to_string(),
         })?,
     };
-    store(&Call::begin(
+    Ok(store(&Call::begin(
         request,
         seed,
         Instant::from_nanos(input.began),
         input.client_end.map(Instant::from_nanos),
-    ))
+    ))?)
 }
 
 #[uniffi::export]

@@ -91,9 +91,9 @@ internal class Calls(
                     begin(client, number)
                     continuation.invokeOnCancellation { end(client, number) }
                 } catch (thrown: Throwable) {
-                    inFlight.remove(number)
                     if (thrown is VirtualMachineError) throw thrown
-                    continuation.resumeWithException(notStarted(thrown))
+                    // Whoever takes a call out answers it: when the client goes, all that are left are answered too.
+                    if (inFlight.remove(number) != null) continuation.resumeWithException(notStarted(thrown))
                 }
             }
         }
@@ -158,13 +158,13 @@ internal class Calls(
                 try {
                     told.event?.let(call::happened)
                     if (comeback.isClosed) endIfWaiting(native, told.call, call)
-                    told.end?.let(call::ended)
+                    told.end?.let { end -> if (inFlight.remove(told.call) != null) call.ended(end) }
                 } catch (thrown: Throwable) {
                     // A fault in one call's news is no other call's.
                     if (thrown is VirtualMachineError) throw thrown
+                    inFlight.remove(told.call)
                     call.abandoned(thrown)
                 }
-                if (told.end != null) inFlight.remove(told.call)
             }
         }
     }

@@ -114,7 +114,7 @@ class LifeTest {
     fun `a cancelled call's last event says that its caller ended it`() =
         Server { _, exchange -> exchange.hang() }.use { server ->
             Ground().use { ground ->
-                soon {
+                soon<Unit> {
                     val call = launch(Dispatchers.Default) { ground.client.get(server.url) }
                     server.next()
                     call.cancelAndJoin()
@@ -128,9 +128,9 @@ class LifeTest {
     fun `closing the client ends calls in flight with a typed error, and later ones too`() =
         Server { _, exchange -> exchange.hang() }.use { server ->
             Ground().use { ground ->
-                soon {
+                soon<Unit> {
                     val calls = List(5) { async(Dispatchers.Default) { runCatching { ground.client.get(server.url) } } }
-                    val exchanges = List(5) { atServer(server, "head") }
+                    val exchanges = List(5) { server.next() }
                     ground.client.close()
                     for (call in calls) {
                         val thrown = assertIs<ClientException.Closed>(call.await().exceptionOrNull())
@@ -181,7 +181,7 @@ class LifeTest {
     fun `a panic in a call's task ends that call alone, with a typed error`() =
         Server { _, exchange -> exchange.answer(200, "ok") }.use { server ->
             Ground().use { ground ->
-                soon {
+                soon<Unit> {
                     repeat(10) {
                         assertFailsWith<ClientException.Internal> {
                             ground.client.calls.start(null) { client, number -> client.provokePanic(number) }
@@ -197,7 +197,7 @@ class LifeTest {
     fun `10,000 calls make no Java thread but the one that hears`() =
         Server { _, exchange -> exchange.answer(200, "ok") }.use { server ->
             Ground().use { ground ->
-                soon { List(200) { callInTurn(ground, server.url) }.awaitAll() }
+                soon<Unit> { List(200) { callInTurn(ground, server.url) }.awaitAll() }
                 val (ids, threads) = newestThreadId() to threadNames()
                 val began = System.nanoTime()
                 soon { List(16) { async(Dispatchers.Default) { repeat(625) { ground.client.get(server.url) } } }.awaitAll() }
@@ -227,7 +227,7 @@ class LifeTest {
     fun `an unconfined caller does not go on with the thread that hears for all`() =
         Server { _, exchange -> exchange.answer(200, "ok") }.use { server ->
             Ground().use { ground ->
-                soon {
+                soon<Unit> {
                     launch(Dispatchers.Unconfined) {
                         ground.client.get(server.url)
                         assertTrue(Thread.currentThread().name != "comeback-client")
@@ -255,7 +255,7 @@ class LifeTest {
         Server { _, exchange -> exchange.answer(200, "ok") }.use { server ->
             eventually("no other client's workers") { nativeThreads() == 0 }
             Ground().use { ground ->
-                soon { List(50) { callInTurn(ground, server.url) }.awaitAll() }
+                soon<Unit> { List(50) { callInTurn(ground, server.url) }.awaitAll() }
                 assertEquals(2, nativeThreads())
             }
         }
