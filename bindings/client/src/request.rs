@@ -38,7 +38,7 @@ impl Request {
         let method = Method::from_bytes(self.method.as_bytes())
             .map_err(|_| invalid("the request's method is no token"))?;
         let mut request = executor.request(method, self.url.as_str()).label(label);
-        if self.headers.len() % 2 != 0 {
+        if !self.headers.len().is_multiple_of(2) {
             return Err(invalid("a header has a name and a value"));
         }
         for turn in self.headers.chunks_exact(2) {

@@ -13,7 +13,9 @@ import kotlin.test.assertTrue
 
 class PublicApiTest {
     @ParameterizedTest
-    @ValueSource(strings = ["comeback-core", "comeback-testing", "comeback-coroutines", "comeback-okhttp", "comeback-ktor", "comeback-client"])
+    @ValueSource(
+        strings = ["comeback-core", "comeback-testing", "comeback-coroutines", "comeback-okhttp", "comeback-ktor", "comeback-client"],
+    )
     fun `the public API is the committed one`(module: String) {
         val folder = File(System.getProperty("comeback.modules"), module)
         val api = dump(folder.resolve("target/classes"))
@@ -27,7 +29,9 @@ class PublicApiTest {
     }
 
     @ParameterizedTest
-    @ValueSource(strings = ["comeback-core", "comeback-testing", "comeback-coroutines", "comeback-okhttp", "comeback-ktor", "comeback-client"])
+    @ValueSource(
+        strings = ["comeback-core", "comeback-testing", "comeback-coroutines", "comeback-okhttp", "comeback-ktor", "comeback-client"],
+    )
     fun `the public API names no type of the generated binding`(module: String) {
         val api = dump(File(System.getProperty("comeback.modules"), "$module/target/classes"))
         // Synthetic: the compiler's own way into a private constructor, which no source can take.

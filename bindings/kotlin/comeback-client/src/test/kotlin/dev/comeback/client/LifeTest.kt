@@ -77,7 +77,11 @@ class LifeTest {
                         atServer(server, "body")
                         Thread.sleep(20)
                     }
-                    cancelWhen(ground, server.url, server.url + "wait") { eventually("a wait") { ground.events.any { it is RetryEvent.WaitPlanned } } }
+                    cancelWhen(
+                        ground,
+                        server.url,
+                        server.url + "wait",
+                    ) { eventually("a wait") { ground.events.any { it is RetryEvent.WaitPlanned } } }
                     val random = Random(1)
                     repeat(200) {
                         cancelWhen(ground, server.url, server.url + listOf("", "head", "body", "wait").random(random)) {
@@ -205,7 +209,9 @@ class LifeTest {
                 // The test's own server makes a thread for each connection.
                 val connections = threadNames().count { it == "server-connection" }
                 val grown = newestThreadId() - ids
-                println("10,000 calls: ${took / 10_000 / 1_000} µs each, thread ids grew by $grown, $connections connections are the server's")
+                println(
+                    "10,000 calls: ${took / 10_000 / 1_000} µs each, thread ids grew by $grown, $connections connections are the server's",
+                )
                 val more = threadNames().filter { it != "server-connection" } - threads.toSet()
                 assertTrue(more.all { it.startsWith("DefaultDispatcher") }, "new: $more")
                 assertTrue(grown < 100, "thread ids grew by $grown")

@@ -77,7 +77,13 @@ class RequestTest {
                     ground.events.map { it::class },
                 )
                 assertEquals(setOf("orders"), ground.events.map { it.label }.toSet())
-                assertEquals(1, ground.events.map { it.callId }.toSet().size)
+                assertEquals(
+                    1,
+                    ground.events
+                        .map { it.callId }
+                        .toSet()
+                        .size,
+                )
             }
         }
 
@@ -110,7 +116,13 @@ class RequestTest {
             assertEquals(FailureKind.CONNECT_REFUSED, thrown.failure)
             assertEquals(StopReason.Attempts, thrown.reason)
             assertEquals(4, thrown.report?.counted)
-            assertEquals(OutcomeClass.NEVER_SENT, thrown.report?.attempts?.first()?.outcome)
+            assertEquals(
+                OutcomeClass.NEVER_SENT,
+                thrown.report
+                    ?.attempts
+                    ?.first()
+                    ?.outcome,
+            )
             assertEquals(thrown.report.toString(), thrown.retryReport.toString())
             assertFalse("secret" in thrown.message.orEmpty() || "token" in thrown.message.orEmpty(), thrown.message)
         }

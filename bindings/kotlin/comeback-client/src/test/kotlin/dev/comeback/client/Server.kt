@@ -108,8 +108,17 @@ class Server(
     ): Exchange? {
         val line = reader.readLine() ?: return null
         val headers = generateSequence { reader.readLine() }.takeWhile { it.isNotEmpty() }.toList()
-        val length = headers.firstOrNull { it.startsWith("content-length:", ignoreCase = true) }?.substringAfter(':')?.trim()?.toInt() ?: 0
-        val body = CharArray(length).also { var at = 0; while (at < length) at += reader.read(it, at, length - at) }
+        val length =
+            headers
+                .firstOrNull { it.startsWith("content-length:", ignoreCase = true) }
+                ?.substringAfter(':')
+                ?.trim()
+                ?.toInt() ?: 0
+        val body =
+            CharArray(length).also {
+                var at = 0
+                while (at < length) at += reader.read(it, at, length - at)
+            }
         return Exchange(line, headers, String(body), connection.getOutputStream(), connection)
     }
 
