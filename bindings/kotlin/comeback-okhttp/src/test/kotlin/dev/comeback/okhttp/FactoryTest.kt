@@ -40,10 +40,11 @@ import kotlin.test.assertTrue
 internal class FactoryTest {
     private val clock = EndlessWaits()
 
-    private fun <T> onGround(
+    /** Unit, whatever [test] returns: a test method that returns a value is not run. */
+    private fun onGround(
         driver: Driver = Driver.FACTORY,
-        test: (Ground) -> T,
-    ): T = Ground(driver = driver).use(test)
+        test: (Ground) -> Unit,
+    ) = Ground(driver = driver).use(test)
 
     private fun stalled() = MockResponse.Builder().onResponseStart(Stall).build()
 
