@@ -37,6 +37,9 @@ internal class AttemptGuard(
     private var timer: Job? = null
     private var asking: Job? = null
     private var isDone = false
+    private var hasHead = false
+    private var limit: Long? = null
+    private var began = 0L
 
     /** The attempt reached its limit and was ended. */
     @Volatile
@@ -53,6 +56,39 @@ internal class AttemptGuard(
 
     /** @param hardNanos what the attempt may take from now until its response head; null: no limit */
     fun begin(hardNanos: Long?) {
+        limit = hardNanos
+        began = session.now()
+        watch(hardNanos)
+    }
+
+    /** A response head is there: nothing ends the attempt any more, unless a plugin makes another request for it. */
+    fun headCame() {
+        synchronized(lock) {
+            if (isDone || hasHead) return
+            hasHead = true
+        }
+        unwatch()
+    }
+
+    /** A request of the attempt goes out. After a head it is another one, for instance with a fresh token; what the attempt may take is still the same. */
+    fun goesOut() {
+        synchronized(lock) {
+            if (isDone || !hasHead) return
+            hasHead = false
+        }
+        watch(limit?.let { it - (session.now() - began) })
+    }
+
+    /** The attempt is over. */
+    fun done() {
+        synchronized(lock) {
+            if (isDone) return
+            isDone = true
+        }
+        unwatch()
+    }
+
+    private fun watch(hardNanos: Long?) {
         if (hardNanos != null) {
             timer =
                 scope.launch {
@@ -64,21 +100,16 @@ internal class AttemptGuard(
         changed()
     }
 
-    /** The response head is there, or the attempt is over: nothing ends it any more. */
-    fun done() {
-        synchronized(lock) {
-            if (isDone) return
-            isDone = true
-        }
+    private fun unwatch() {
         subscription?.close()
         timer?.cancel()
-        asking?.cancel()
+        synchronized(lock) { asking.also { asking = null } }?.cancel()
     }
 
     private fun changed() {
         if (!hasMoved()) return
         synchronized(lock) {
-            if (isDone) return
+            if (isDone || hasHead) return
             changes.trySend(Unit)
             if (asking == null) asking = scope.launch { ask() }
         }
@@ -96,7 +127,7 @@ internal class AttemptGuard(
             // No engine tells what it has sent, and silence proves nothing.
             val step =
                 synchronized(lock) {
-                    if (isDone) return
+                    if (isDone || hasHead) return
                     session.interrupted(sentNothing = false, bodyUntouched = body.isUntouched)
                 }
             when (step) {
@@ -116,7 +147,7 @@ internal class AttemptGuard(
 
     private inline fun end(mark: () -> Unit) {
         synchronized(lock) {
-            if (isDone) return
+            if (isDone || hasHead) return
             mark()
         }
         attempt.cancel(CancellationException("Comeback ended this attempt"))

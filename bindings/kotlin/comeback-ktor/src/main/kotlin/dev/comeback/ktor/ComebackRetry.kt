@@ -23,6 +23,7 @@ import io.ktor.client.utils.HttpResponseReceived
 import io.ktor.http.HttpHeaders
 import io.ktor.http.content.OutgoingContent
 import io.ktor.http.isWebsocket
+import io.ktor.util.AttributeKey
 import io.ktor.utils.io.InternalAPI
 import kotlinx.coroutines.currentCoroutineContext
 import java.util.UUID
@@ -60,7 +61,7 @@ public val ComebackRetry: ClientPlugin<ComebackRetryConfig> =
         client.monitor.subscribe(HttpResponseReceived) {
             it.call.attributes
                 .getOrNull(AttemptGuard.KEY)
-                ?.done()
+                ?.headCame()
         }
         on(Send) { request -> door.send(this, request) }
     }
@@ -100,8 +101,9 @@ private class Door(
         if (before != null && before.isRedirected && !before.isOver) return before
         val policy = request.attributes.getOrNull(POLICY) ?: hooks.policyFor(request) ?: hooks.policy
         val facts = policy.driverFacts
-        if (facts == null || comeback.isClosed || isUpgrade(request) || LayerElement.isIn(currentCoroutineContext())) {
-            request.attributes.remove(CallState.KEY)
+        val isBelow = LayerElement.isIn(currentCoroutineContext())
+        if (facts == null || comeback.isClosed || isUpgrade(request) || isBelow) {
+            passes(request, isBelow)
             return null
         }
         val key = keyOf(request, policy)
@@ -129,7 +131,18 @@ private class Door(
                 began = began,
                 clientEnd = if (isTimeoutOutside) timeouts?.end(began) else null,
             )
+        request.attributes.remove(BELOW)
         return CallState(request.executionContext, session, facts, body, key, timeouts).also { request.attributes.put(CallState.KEY, it) }
+    }
+
+    /** A request made from one of ours has its attributes, but they are not about it. [isBelow]: a layer further out has it, and those further in too. */
+    private fun passes(
+        request: HttpRequestBuilder,
+        isBelow: Boolean,
+    ) {
+        request.attributes.remove(CallState.KEY)
+        request.attributes.remove(AttemptGuard.KEY)
+        if (isBelow) request.attributes.put(BELOW, Unit) else request.attributes.remove(BELOW)
     }
 
     @OptIn(InternalAPI::class)
@@ -150,7 +163,11 @@ private class Door(
 
     /** The last moment before the engine has the request: every other plugin has had its say. */
     fun limit(request: HttpRequestBuilder) {
+        // A request made from one that was sent has its headers.
+        request.headers.remove(LayerAbove.header)
+        if (BELOW in request.attributes && engine.takesLayers) request.headers[LayerAbove.header] = LayerAbove(false, null, null).encoded()
         val guard = request.attributes.getOrNull(AttemptGuard.KEY) ?: return
+        guard.goesOut()
         val inactivity = guard.inactivityNanos
         val connect = listOfNotNull(inactivity, guard.facts.connectTimeoutNanos).minOrNull()
         if (engine.takesLayers) {
@@ -182,5 +199,6 @@ private class Door(
         val CONDITIONS = listOf(HttpHeaders.IfMatch, HttpHeaders.IfNoneMatch, HttpHeaders.IfUnmodifiedSince)
         const val ONLY_IF_CACHED = "only-if-cached"
         const val NANOS_PER_MILLI = 1_000_000L
+        val BELOW = AttributeKey<Unit>("ComebackBelow")
     }
 }

@@ -86,13 +86,8 @@ internal class SendLoop(
             isNewAttempt = true
             val attempted = attempt(before)
             endFromOutside(attempted)?.let { throw it }
-            if (attempted.guard.isAbandoned && (
-                    attempted.call
-                        ?.response
-                        ?.status
-                        ?.value ?: FIRST_ERROR
-                ) >= FIRST_ERROR
-            ) {
+            if (attempted.guard.isAbandoned) {
+                // A response that came in that moment has lost its body to the end of its attempt.
                 close(attempted)
                 before = null
                 continue
@@ -124,8 +119,12 @@ internal class SendLoop(
         } finally {
             guard.done()
         }
-        // The limit was ours, so the caller hears of a timeout, as Ktor says it.
-        if (guard.isCut && thrown != null) thrown = timeout(sent)
+        if (guard.isCut) {
+            // The limit was ours, so the caller hears of a timeout, as Ktor says it. A response that came in that moment has lost its body to it.
+            orNull { call?.cancel() }
+            call = null
+            thrown = timeout(sent)
+        }
         // Complete, it lives on with the response's body.
         if (call == null) job.cancel() else job.complete()
         if (guard.isCut && limit != null) session.reached(state.attemptBegan + checkNotNull(session.limit.hardNanos))
@@ -165,6 +164,7 @@ internal class SendLoop(
         val isCallersEnd = !currentCoroutineContext().isActive
         if (isCallersEnd || !request.executionContext.isActive) {
             session.cancelled(if (isCallersEnd) callersEnd() else kindOf(thrown))
+            if (!isCallersEnd) session.attachReportTo(checkNotNull(attempted.failure))
             return thrown
         }
         if (attempted.guard.isCut || attempted.guard.isAbandoned) return null

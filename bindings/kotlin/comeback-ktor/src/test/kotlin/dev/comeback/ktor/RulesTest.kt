@@ -1,6 +1,7 @@
 // What goes again through the plugin, when, and what reaches the caller; on a mocked engine in virtual time.
 package dev.comeback.ktor
 
+import dev.comeback.CancelKind
 import dev.comeback.FailureKind
 import dev.comeback.OutcomeClass
 import dev.comeback.RetryEvent
@@ -17,6 +18,8 @@ import io.ktor.client.plugins.HttpRequestTimeoutException
 import io.ktor.client.plugins.HttpSend
 import io.ktor.client.plugins.HttpTimeout
 import io.ktor.client.plugins.SendCountExceedException
+import io.ktor.client.plugins.api.Send
+import io.ktor.client.plugins.api.createClientPlugin
 import io.ktor.client.plugins.plugin
 import io.ktor.client.request.get
 import io.ktor.client.request.header
@@ -41,6 +44,7 @@ import kotlinx.coroutines.async
 import kotlinx.coroutines.delay
 import kotlinx.coroutines.job
 import kotlinx.coroutines.launch
+import kotlinx.coroutines.test.TestScope
 import kotlinx.coroutines.test.advanceTimeBy
 import kotlinx.coroutines.test.currentTime
 import kotlinx.coroutines.test.runCurrent
@@ -676,6 +680,73 @@ class RulesTest {
             body.writeFully("whole".encodeToByteArray())
             body.flushAndClose()
             assertEquals("whole", text.await())
+        }
+
+    @Test
+    fun `an attempt given up in the moment its head comes leaves no half response`() =
+        runTest {
+            val ground = Ground(this)
+            ground.connectivity.available()
+            val client =
+                ground.client { number ->
+                    delay(2_000)
+                    if (number == 1) ground.connectivity.available(2)
+                    respond(bodyOfThisCall(ground))
+                }
+            assertEquals("whole", client.prepareGet("http://host/").execute { it.bodyAsText() })
+            assertEquals(listOf(0L, 2000), ground.sentAt)
+            assertEquals(1, ground.heard<RetryEvent.AttemptAbandoned>().size)
+        }
+
+    /** As an engine has it: it comes later than its head, and ends with its call. */
+    private fun TestScope.bodyOfThisCall(ground: Ground): ByteReadChannel {
+        val body =
+            io.ktor.utils.io
+                .ByteChannel(autoFlush = true)
+        ground.sent
+            .last()
+            .executionContext
+            .invokeOnCompletion { if (it != null) body.cancel(it) }
+        launch {
+            delay(100)
+            if (!body.isClosedForWrite) {
+                body.writeFully("whole".encodeToByteArray())
+                body.flushAndClose()
+            }
+        }
+        return body
+    }
+
+    @Test
+    fun `attempt_timeout spans all that a plugin further in sends for one attempt`() =
+        runTest {
+            val ground = Ground(this)
+            val signsIn =
+                createClientPlugin("SignsIn") {
+                    on(Send) { request -> proceed(request).let { if (it.response.status.value == 401) proceed(request) else it } }
+                }
+            val policy = RetryPolicy.builder(STEADY).apply { attemptTimeout = 2.seconds }.build()
+            val client =
+                ground.client(policy, after = { install(signsIn) }) { number ->
+                    delay(1_500)
+                    status(if (number == 1) 401 else 200)
+                }
+            assertEquals(200, client.get("http://host/").status.value)
+            assertEquals(listOf(0L, 1500, 3000), ground.sentAt)
+            assertEquals(FailureKind.ATTEMPT_TIMEOUT, ground.heard<RetryEvent.AttemptFailed>().single().failure)
+        }
+
+    @Test
+    fun `the report is on a timeout outside that comes in a later attempt`() =
+        runTest {
+            val ground = Ground(this)
+            val client =
+                ground.client(before = { install(HttpTimeout) { requestTimeoutMillis = 3_000 } }) { number ->
+                    if (number > 1) delay(60_000)
+                    status(503)
+                }
+            val left = assertFailsWith<HttpRequestTimeoutException> { client.get("http://host/") }
+            assertEquals(StopReason.Cancelled(CancelKind.CALL_TIMEOUT), left.retryReport?.reason)
         }
 
     @Test
