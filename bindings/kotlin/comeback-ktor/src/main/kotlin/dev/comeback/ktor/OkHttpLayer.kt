@@ -1,4 +1,5 @@
-// Inside Ktor's OkHttp engine: hands the policy's limits to OkHttp, and takes away the header by which layers further in stand down.
+// Inside Ktor's OkHttp engine: hands the policy's limits to OkHttp, and makes of the header that brought them the tag by which layers further in
+// stand down.
 package dev.comeback.ktor
 
 import dev.comeback.LayerAbove
@@ -26,7 +27,13 @@ internal object OkHttpLayer {
             client.engine.coroutineContext.job.children
                 .count() > 1
         return prepared.getOrPut(config) {
-            if (!isShared) config.addInterceptor(Layer)
+            if (!isShared) {
+                config.config {
+                    // Before all of the app's own: what they sign or log is the request as it would be without us.
+                    interceptors().add(0, Layer)
+                    addNetworkInterceptor(RetryAfterGuard)
+                }
+            }
             !isShared
         }
     }
@@ -46,6 +53,7 @@ internal object OkHttpLayer {
                     .request()
                     .newBuilder()
                     .removeHeader(LayerAbove.header)
+                    .tag(LayerAbove::class.java, above)
                     .build()
             return chain.limitedTo(above).proceed(request)
         }

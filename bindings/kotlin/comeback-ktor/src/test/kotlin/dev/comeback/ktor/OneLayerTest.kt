@@ -7,6 +7,7 @@ import dev.comeback.LayerAbove
 import dev.comeback.RetryEvent
 import dev.comeback.RetryListener
 import dev.comeback.RetryPolicy
+import dev.comeback.StopReason
 import dev.comeback.coroutines.retry
 import dev.comeback.okhttp.comeback
 import io.ktor.client.HttpClient
@@ -17,11 +18,16 @@ import io.ktor.client.engine.java.Java
 import io.ktor.client.engine.okhttp.OkHttp
 import io.ktor.client.engine.okhttp.OkHttpConfig
 import io.ktor.client.plugins.ServerResponseException
+import io.ktor.client.request.HttpRequestBuilder
 import io.ktor.client.request.get
 import io.ktor.client.request.header
 import io.ktor.client.request.post
+import io.ktor.client.request.request
 import io.ktor.client.request.setBody
+import io.ktor.client.request.takeFrom
+import io.ktor.client.statement.request
 import kotlinx.coroutines.runBlocking
+import okhttp3.Interceptor
 import okhttp3.OkHttpClient
 import okhttp3.Request
 import org.junit.jupiter.api.AfterEach
@@ -30,6 +36,7 @@ import java.io.IOException
 import java.util.concurrent.CopyOnWriteArrayList
 import kotlin.test.assertEquals
 import kotlin.test.assertFailsWith
+import kotlin.test.assertIs
 import kotlin.test.assertTrue
 import kotlin.time.Duration.Companion.milliseconds
 
@@ -178,6 +185,67 @@ class OneLayerTest {
                 }
             }
             assertOneCallOf(attempts = 4)
+        }
+
+    @Test
+    fun `retry, plugin and an interceptor in the engine are one layer`(): Unit =
+        runBlocking {
+            HttpClient(OkHttp) {
+                engine { preconfigured = OkHttpClient.Builder().comeback(app, quick).build() }
+                plugin()
+            }.use { client -> app.retry(quick, ResponseClassifier) { client.get(server.url) } }
+            assertOneCallOf(attempts = 4)
+        }
+
+    @Test
+    fun `the app's own interceptors see no mark, which a signature might cover`(): Unit =
+        runBlocking {
+            val seen = CopyOnWriteArrayList<String>()
+            val sees = Interceptor { chain -> chain.proceed(chain.request().also { seen += it.headers.names() }) }
+            HttpClient(OkHttp) {
+                engine {
+                    preconfigured = OkHttpClient.Builder().addInterceptor(sees).build()
+                    addInterceptor(sees)
+                    addNetworkInterceptor(sees)
+                }
+                plugin()
+            }.use { it.get(server.url) }
+            assertTrue("User-Agent" in seen)
+            assertTrue(LayerAbove.header !in seen)
+        }
+
+    @Test
+    fun `a request made from one that was sent carries no mark, and no limits of the other's attempts`(): Unit =
+        runBlocking {
+            HttpClient(OkHttp) { plugin() }.use { client ->
+                val sent = client.get(server.url).request
+                HttpClient(CIO) { plugin(RetryPolicy.OFF) }.use { other -> other.request(HttpRequestBuilder().takeFrom(sent)) }
+            }
+            assertEquals(5, server.heads.size)
+            assertNoMark()
+        }
+
+    @Test
+    fun `where the policy says so OkHttp does not send again at a Retry-After of 0`(): Unit =
+        runBlocking {
+            ScriptedServer { say("HTTP/1.1 503 X\r\nRetry-After: 0\r\nContent-Length: 0\r\n\r\n") }.use { eager ->
+                HttpClient(OkHttp) { plugin(RetryPolicy.PAYMENT) }.use { client ->
+                    assertEquals(503, client.post(eager.url) { setBody("order") }.status.value)
+                    assertEquals(1, eager.heads.size)
+                }
+            }
+        }
+
+    @Test
+    fun `a Retry-After that OkHttp cannot count is very long`(): Unit =
+        runBlocking {
+            ScriptedServer { say("HTTP/1.1 503 X\r\nRetry-After: 99999999999\r\nContent-Length: 0\r\n\r\n") }.use { patient ->
+                HttpClient(OkHttp) { plugin() }.use { client ->
+                    val response = client.get(patient.url)
+                    assertEquals(503, response.status.value)
+                    assertIs<StopReason.ServerWaitTooLong>(response.retryReport?.reason)
+                }
+            }
         }
 
     @Test
