@@ -168,7 +168,7 @@ impl Statuses {
     const FIRST: u16 = 400;
     const LAST: u16 = 599;
 
-    const fn of(statuses: &[u16]) -> Statuses {
+    pub(crate) const fn of(statuses: &[u16]) -> Statuses {
         let mut bits = [0; 4];
         let mut index = 0;
         while index < statuses.len() {

@@ -169,3 +169,37 @@ async fn a_dropped_wait_leaves_no_waiter_and_the_next_is_a_whole_one() {
     assert_eq!(waited(&mut backoff, &hub).await, 2 * SECOND);
     assert_eq!(hub.waiting(), 0);
 }
+
+#[tokio::test(start_paused = true)]
+async fn overload_is_waited_out_whatever_statuses_the_policy_repeats() {
+    let hub = hub();
+    let policy = RetryPolicy::builder()
+        .base(SECOND)
+        .cap(SECOND)
+        .jitter(Jitter::None)
+        .retry_statuses([500])
+        .build()
+        .unwrap();
+    let mut backoff = Backoff::new(&policy, &hub);
+    for status in [429, 503] {
+        let before = hub.now();
+        let retry_after = Some(5 * SECOND);
+        backoff
+            .wait_after(Verdict::Status {
+                status,
+                retry_after,
+            })
+            .await;
+        assert_eq!(hub.now().saturating_since(before), 6 * SECOND);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_edge_during_the_round_after_a_dropped_wait_is_not_lost() {
+    let hub = hub();
+    let mut backoff = Backoff::new(&steady(), &hub);
+    let cut = tokio::time::timeout(SECOND / 2, backoff.wait()).await;
+    assert!(cut.is_err());
+    hub.available(Network::usable(1)); // while the round is under way
+    assert_eq!(waited(&mut backoff, &hub).await, Duration::ZERO);
+}

@@ -226,6 +226,11 @@ where
                     };
                     let hard = start.limit.hard;
                     let hard_end = hard.map(|hard| connectivity.now().saturating_add(hard));
+                    // What the client itself ends by then it ends in its own words.
+                    let client_end = this.session.client_end();
+                    let hard_end = hard_end.filter(|hard_end| {
+                        client_end.is_none_or(|client_end| *hard_end < client_end)
+                    });
                     let span = if A::HAS_SPAN {
                         AttemptSpan::none()
                     } else {

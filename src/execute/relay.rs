@@ -12,7 +12,7 @@ use super::verdict::Verdict;
 use super::wait::poll_wait;
 use crate::event::{Event, WokenBy};
 use crate::outcome::OutcomeClass;
-use crate::policy::{Offline, Repeat, RetryPolicy};
+use crate::policy::{Offline, Repeat, RetryPolicy, Statuses};
 use crate::request::{Method, RequestFacts};
 
 /// However long a server asks for.
@@ -21,7 +21,7 @@ const LONGEST_FLOOR: Duration = Duration::from_secs(24 * 3_600);
 /// What a long-lived loop waits between its rounds.
 ///
 /// It waits as a call with the same policy would (window, jitter, `wake`, `wake_spread`, `offline_probe`), but has no last attempt and no
-/// deadline: `max_attempts`, `max_elapsed`, `cut_at_deadline` and `repeat` do not apply, and known offline it always parks. An edge ends a wait; one that
+/// deadline: `max_attempts`, `max_elapsed`, `cut_at_deadline`, `repeat` and `retry_statuses` do not apply, and known offline it always parks. An edge ends a wait; one that
 /// came while the link was up, or during the failed round, means that the next round begins at once. Rounds that edges began keep a second's
 /// distance, so that a flapping link is no hot loop.
 ///
@@ -57,6 +57,7 @@ impl Backoff {
             cut_at_deadline: false,
             repeat: Repeat::Always,
             offline: Offline::Park,
+            retry_statuses: const { Statuses::of(&[429, 503]) }, // those that `heeded` lets through
             ..policy.clone()
         };
         let mut session = new_session();
@@ -88,19 +89,26 @@ impl Backoff {
     /// The same after a failure that says more, for instance [`Verdict::overloaded`]: then nothing begins before the server's time is up, at most
     /// 24 h. Whether a failure is worth another round at all is the loop's own decision.
     pub async fn wait_after(&mut self, verdict: Verdict) -> WokenBy {
-        let connectivity = self.waiter.connectivity().clone();
-        self.session.begin_round(&connectivity);
-        let (next, _) = heeded(verdict)
-            .as_outcome(|outcome| self.session.failed(&self.policy, outcome, &connectivity));
+        // Whatever ends the wait, or drops it, begins the next round.
+        let round = NextRound(self);
+        let Backoff {
+            policy,
+            session,
+            waiter,
+        } = &mut *round.0;
+        let connectivity = waiter.connectivity().clone();
+        session.begin_round(&connectivity);
+        let (next, _) =
+            heeded(verdict).as_outcome(|outcome| session.failed(policy, outcome, &connectivity));
         let mut by = WokenBy::Timer;
         let next = match next {
             NextStep::Sleep { .. } => {
                 let mut timer = pin!(Timer::default());
                 poll_fn(|context| {
                     poll_wait(
-                        &mut self.session,
-                        &self.policy,
-                        &mut self.waiter,
+                        session,
+                        policy,
+                        waiter,
                         timer.as_mut(),
                         context,
                         &mut |_| true,
@@ -117,12 +125,24 @@ impl Backoff {
             }
             next => next,
         };
-        self.waiter.leave();
         if next != NextStep::Go {
-            self.session = new_session(); // nothing stops such a call; were it so, the loop goes on
+            *session = new_session(); // nothing stops such a call; were it so, the loop goes on
         }
-        self.session.note_attempt(connectivity.snapshot());
         by
+    }
+}
+
+/// Notes the network that the next round begins on; an edge after that will not have been missed.
+struct NextRound<'a>(&'a mut Backoff);
+
+impl Drop for NextRound<'_> {
+    fn drop(&mut self) {
+        let Backoff {
+            session, waiter, ..
+        } = &mut *self.0;
+        waiter.leave();
+        session.give_up_wait();
+        session.note_attempt(waiter.connectivity().snapshot());
     }
 }
 

@@ -151,15 +151,15 @@ impl CallSession {
         }
     }
 
-    /// Of a call that never ends: a round is over, and the caps count from here. A wait that was given up is no wait any more.
-    pub(super) fn begin_round(&mut self, connectivity: &Connectivity) {
+    /// Of a call that never ends: a wait that was given up is no wait any more.
+    pub(super) fn give_up_wait(&mut self) {
         if let Place::Waiting(waiting) = &self.place {
-            self.place = Place::InFlight {
-                call: waiting.call.clone(),
-                noted: connectivity.snapshot(),
-                limit: NO_LIMIT,
-            };
+            self.place = Place::in_flight(waiting.call.clone(), NO_LIMIT);
         }
+    }
+
+    /// Of a call that never ends: a round is over, and the caps count from here.
+    pub(super) fn begin_round(&mut self, connectivity: &Connectivity) {
         if let Place::InFlight { call, .. } = &mut self.place {
             call.began = connectivity.now();
             call.counted = 0;
@@ -193,6 +193,14 @@ impl CallSession {
     /// Whether the path has grown since the attempt in flight began.
     pub(super) fn has_moved(&self, network: &Snapshot) -> bool {
         matches!(&self.place, Place::InFlight { noted, .. } if network.path > noted.path)
+    }
+
+    /// When the client itself ends the call.
+    pub(super) fn client_end(&self) -> Option<Instant> {
+        match &self.place {
+            Place::InFlight { call, .. } | Place::Waiting(Waiting { call, .. }) => call.client_end,
+            Place::Over(_) => None,
+        }
     }
 
     pub(super) fn resends(&self) -> u32 {

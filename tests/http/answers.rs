@@ -207,3 +207,21 @@ async fn a_hook_or_listener_that_panics_ends_with_the_answer_there_is() {
     assert_eq!(reason(&result), Some(Reason::Internal));
     assert_eq!(result.unwrap().status(), 503);
 }
+
+#[tokio::test]
+async fn a_circle_of_redirects_ends_without_a_word_of_where_it_led() {
+    let server = Server::start(vec![Act::redirect(302, "/private?token=secret"); 12]).await;
+    let error = executor(soon())
+        .get(server.url("/private?token=secret"))
+        .send()
+        .await
+        .unwrap_err();
+    let mut all = format!("{error} {error:?}");
+    let mut source = error.source();
+    while let Some(behind) = source {
+        all += &format!(" {behind} {behind:?}");
+        source = behind.source();
+    }
+    assert!(!all.contains("secret"), "{all}");
+    assert!(!all.contains("private"), "{all}");
+}

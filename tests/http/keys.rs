@@ -84,3 +84,25 @@ async fn no_key_is_made_that_nobody_asked_for() {
     executor(soon()).post(server.url("/")).send().await.unwrap();
     assert_eq!(keys(&server.heard()), [None]);
 }
+
+#[tokio::test]
+async fn a_blank_key_is_no_key() {
+    for blank in ["", "  "] {
+        let server = Server::start([Act::status(503)]).await;
+        let request = executor(soon()).post(server.url("/")).header(KEY, blank);
+        assert_eq!(request.send().await.unwrap().status(), 503);
+        assert_eq!(server.heard().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_key_is_made_in_place_of_a_blank_one() {
+    let server = Server::start([Act::status(503)]).await;
+    let request = executor(soon()).post(server.url("/")).header(KEY, "");
+    request.idempotency_key().send().await.unwrap();
+    let heard = server.heard();
+    let key = heard[0].header(KEY);
+    assert!(key.is_some_and(|key| key.len() == 36), "{key:?}");
+    assert_eq!(keys(&heard), [key; 2]);
+    assert_eq!(heard[0].headers.get_all(KEY).iter().count(), 1);
+}

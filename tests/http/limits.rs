@@ -1,10 +1,15 @@
 //! What an attempt may take. Time jumps, but for the tests that say otherwise.
 
+use std::convert::Infallible;
 use std::time::Duration;
 
+use bytes::Bytes;
 use comeback::{
-    CancelKind, Connectivity, Executor, FailureKind, PolicyBuilder, Reason, Reported, TokioClock,
+    CancelKind, Clock, Connectivity, Executor, FailureKind, PolicyBuilder, Reason, Reported,
+    TokioClock,
 };
+use http_body_util::{BodyExt, Full};
+use reqwest::Body;
 use tokio::time::Instant;
 
 use crate::ground::{self, every, failed, outcome, reason, soon};
@@ -77,6 +82,19 @@ async fn a_transfer_that_moves_is_never_cut() {
     let executor = executor(soon().cut_at_deadline(true).max_elapsed(3 * SECOND));
     let response = executor.get(server.url("/")).send().await.unwrap();
     assert_eq!(response.text().await.unwrap(), "abcdefgh");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_still_leaving_unseen_is_never_cut() {
+    let bytes = "x".repeat(20_000);
+    let server = Server::start([Act::status(503), Act::Slow(10 * SECOND)]).await;
+    let executor = executor(soon().max_elapsed(3 * SECOND));
+    let request = executor.put(server.url("/"));
+    let request = request.body_from(move || {
+        let bytes = Full::new(Bytes::from(bytes.clone()));
+        Body::wrap(bytes.map_err(|never: Infallible| match never {}))
+    });
+    assert_eq!(request.send().await.unwrap().status(), 200);
 }
 
 #[tokio::test(start_paused = true)]
@@ -156,4 +174,34 @@ async fn connect_timeout_covers_tcp_and_tls() {
     assert_eq!(response.status(), 200);
     assert_eq!(log.failures(), [failed(FailureKind::ConnectTimeout)]);
     assert_eq!(server.count(), 1);
+}
+
+/// A hair ahead of the client's timers, as it is when both end within one millisecond.
+#[derive(Debug)]
+struct Ahead(TokioClock);
+
+impl Clock for Ahead {
+    fn now(&self) -> comeback::Instant {
+        let now = self.0.now().as_nanos();
+        comeback::Instant::from_nanos(now + now / 100)
+    }
+
+    fn wall_ms(&self) -> Option<i64> {
+        self.0.wall_ms()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_requests_own_timeout_is_told_as_such_even_if_the_deadline_cuts() {
+    for acts in [vec![Act::Stall], vec![Act::status(503), Act::Stall]] {
+        let server = Server::start(acts).await;
+        let executor = ground::with(every(SECOND).cut_at_deadline(true), |builder| {
+            builder.connectivity(Connectivity::with_clock(Ahead(TokioClock::new())))
+        });
+        let request = executor.get(server.url("/")).timeout(4 * SECOND);
+        let result = request.send().await;
+        let cancelled = Reason::Cancelled(CancelKind::CallTimeout);
+        assert_eq!(reason(&result), Some(cancelled), "{}", outcome(&result));
+        assert!(result.unwrap_err().client_error().unwrap().is_timeout());
+    }
 }

@@ -1,5 +1,6 @@
 //! Request bodies: which can be sent again, and how an attempt gets its own.
 
+use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
@@ -9,7 +10,9 @@ use http_body::{Body as HttpBody, Frame, SizeHint};
 use reqwest::{Body, Request};
 
 use super::super::listener::contained;
-use super::witness::Witness;
+use super::witness::{SENT_AT_ONCE, Witness};
+
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Makes a body for each attempt.
 pub(super) type Factory = dyn Fn() -> Body + Send + Sync;
@@ -23,8 +26,8 @@ pub(super) struct Template {
 enum Payload {
     /// None, or bytes: they are cloned with the request.
     Whole,
-    /// A stream: it can be read once.
-    Once(Slot),
+    /// A stream: it can be read once. It lies with the latest attempt.
+    Once(Mutex<Slot>),
     /// A stream from a factory.
     Made(Arc<Factory>),
 }
@@ -40,7 +43,10 @@ impl Template {
                 *request.body_mut() = None;
                 Payload::Made(factory)
             }
-            None if is_stream => Payload::Once(Arc::new(Mutex::new(request.body_mut().take()))),
+            None if is_stream => {
+                let slot = Arc::new(Mutex::new(request.body_mut().take()));
+                Payload::Once(Mutex::new(slot))
+            }
             None => Payload::Whole,
         };
         Template { request, payload }
@@ -64,12 +70,12 @@ impl Template {
     /// Whether a body that can be read once has not been asked for a byte.
     pub(super) fn is_untouched(&self) -> bool {
         match &self.payload {
-            Payload::Once(slot) => lock(slot).is_some(),
+            Payload::Once(slot) => lock(&lock(slot)).is_some(),
             Payload::Whole | Payload::Made(_) => false,
         }
     }
 
-    /// Whether it can be seen that the body moves: a stream is asked for its pieces; few bytes leave at once, and many do so unseen.
+    /// Whether it can be seen that the body moves: few bytes leave at once, and many do so unseen. Of a stream its pieces tell.
     pub(super) fn moves_visibly(&self) -> bool {
         match &self.payload {
             Payload::Whole => self.length().is_none_or(|length| length <= SENT_AT_ONCE),
@@ -77,11 +83,17 @@ impl Template {
         }
     }
 
-    /// The request of one attempt; `None` if the factory panicked.
+    /// The request of one attempt; `None` if the factory panicked, or a body that can be read once was touched after all.
     pub(super) fn attempt(&self, witness: &Arc<Witness>) -> Option<Request> {
         let slot = match &self.payload {
             Payload::Whole => return self.request.try_clone(),
-            Payload::Once(slot) => slot.clone(),
+            Payload::Once(latest) => {
+                // Out of the hands of the attempt before, whose connection may not know yet that it was given up.
+                let mut latest = lock(latest);
+                let untouched = lock(&latest).take()?;
+                *latest = Arc::new(Mutex::new(Some(untouched)));
+                latest.clone()
+            }
             Payload::Made(factory) => Arc::new(Mutex::new(Some(contained(|| factory()).ok()?))),
         };
         let mut request = self.request.try_clone()?;
@@ -93,9 +105,6 @@ impl Template {
         Some(self.request.body()?.as_bytes()?.len())
     }
 }
-
-/// What TCP sends before the first answer of the other side: ten segments (RFC 6928).
-const SENT_AT_ONCE: usize = 14_600;
 
 /// A stream that is taken when its first byte is asked for, and whose pieces are heard.
 struct Watched {
@@ -124,25 +133,29 @@ impl Watched {
 
 impl HttpBody for Watched {
     type Data = Bytes;
-    type Error = reqwest::Error;
+    type Error = BoxError;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, reqwest::Error>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         if self.taken.is_none() {
             let untouched = lock(&self.slot).take();
             self.taken = untouched;
         }
         let Some(body) = &mut self.taken else {
-            return Poll::Ready(None); // an attempt is made of an untouched one only
+            // A later attempt has it. What is left of this one must not look whole to the server.
+            return Poll::Ready(Some(Err(io::Error::from(io::ErrorKind::BrokenPipe).into())));
         };
         let frame = ready!(Pin::new(body).poll_frame(context));
         match &frame {
             Some(Err(_)) => self.witness.body_failed(),
-            _ => self.witness.moved(),
+            Some(Ok(frame)) => self
+                .witness
+                .handed_out(frame.data_ref().map_or(0, Bytes::len)),
+            None => self.witness.moved(),
         }
-        Poll::Ready(frame)
+        Poll::Ready(frame.map(|frame| frame.map_err(Into::into)))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -160,6 +173,44 @@ impl HttpBody for Watched {
     }
 }
 
-fn lock(slot: &Slot) -> MutexGuard<'_, Option<Body>> {
-    slot.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<T>(behind: &Mutex<T>) -> MutexGuard<'_, T> {
+    behind.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::Waker;
+
+    use super::*;
+
+    fn first_frame(request: &mut Request) -> Option<Result<Bytes, reqwest::Error>> {
+        let body = Pin::new(request.body_mut().as_mut().unwrap());
+        match body.poll_frame(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(frame) => Some(frame?.map(|frame| frame.into_data().unwrap())),
+            Poll::Pending => unreachable!("the body has it all"),
+        }
+    }
+
+    #[test]
+    fn an_attempt_that_was_given_up_cannot_take_the_body_from_the_next() {
+        let url = "http://localhost/".parse().unwrap();
+        let mut request = Request::new(reqwest::Method::PUT, url);
+        let bytes = Body::from("once");
+        *request.body_mut() = Some(Body::wrap(bytes));
+        let template = Template::new(request, None);
+        assert!(!template.is_replayable());
+        let witness = Arc::new(Witness::new(template.request(), None));
+
+        let mut given_up = template.attempt(&witness).unwrap();
+        assert!(template.is_untouched());
+        let mut next = template.attempt(&witness).unwrap();
+        assert!(
+            first_frame(&mut given_up).unwrap().is_err(),
+            "nor may it end as if it were whole"
+        );
+        assert!(template.is_untouched());
+        assert_eq!(first_frame(&mut next).unwrap().unwrap(), "once");
+        assert!(!template.is_untouched());
+        assert!(template.attempt(&witness).is_none());
+    }
 }

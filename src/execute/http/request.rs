@@ -238,7 +238,7 @@ fn invalid(error: reqwest::Error) -> HttpError {
 fn facts(template: &Template, policy: &RetryPolicy, method: Method) -> RequestFacts {
     let headers = template.request().headers();
     RequestFacts {
-        has_key: headers.contains_key(&policy.key().header),
+        has_key: has_key(headers, &policy.key().header),
         conditional: [IF_MATCH, IF_NONE_MATCH, IF_UNMODIFIED_SINCE]
             .iter()
             .any(|name| headers.contains_key(name)),
@@ -254,8 +254,17 @@ fn facts(template: &Template, policy: &RetryPolicy, method: Method) -> RequestFa
     }
 }
 
+/// A blank key is none: a server that finds nothing to know a repeat by acts twice.
+fn has_key(headers: &HeaderMap, name: &str) -> bool {
+    let is_blank = |value: &HeaderValue| value.as_bytes().trim_ascii().is_empty();
+    headers.get_all(name).iter().any(|value| !is_blank(value))
+}
+
 /// Never overwrites one.
 fn give_key(request: &mut Request, policy: &RetryPolicy) {
+    if has_key(request.headers(), &policy.key().header) {
+        return;
+    }
     let Ok(name) = HeaderName::try_from(policy.key().header.as_str()) else {
         return; // a policy's header name is a valid token
     };
@@ -265,6 +274,6 @@ fn give_key(request: &mut Request, policy: &RetryPolicy) {
         KeyForm::Quoted => format!("\"{key}\""),
     };
     if let Ok(value) = HeaderValue::try_from(value) {
-        request.headers_mut().entry(name).or_insert(value);
+        request.headers_mut().insert(name, value);
     }
 }

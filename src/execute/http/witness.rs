@@ -20,6 +20,9 @@ use super::failure::ConnectTimedOut;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
+/// What TCP sends before the first answer of the other side: ten segments (RFC 6928).
+pub(super) const SENT_AT_ONCE: usize = 14_600;
+
 tokio::task_local! {
     static ATTEMPT: Arc<Witness>;
 }
@@ -42,6 +45,8 @@ struct Movement {
     last: Instant,
     /// A connect has a limit of its own.
     connecting: bool,
+    /// Of the request's body, as far as no hop was answered. What is more than leaves at once lies in buffers whose end nobody sees.
+    handed_out: usize,
 }
 
 impl Witness {
@@ -56,6 +61,7 @@ impl Witness {
             movement: Mutex::new(Movement {
                 last: Instant::now(),
                 connecting: false,
+                handed_out: 0,
             }),
         }
     }
@@ -89,15 +95,22 @@ impl Witness {
         self.head_came.load(Ordering::Acquire)
     }
 
-    /// Something of the attempt moved: a connection is there, a piece of the body went out, a hop was answered.
+    /// Something of the attempt moved: the body is at its end, a hop was answered.
     pub(super) fn moved(&self) {
         self.movement().last = Instant::now();
+    }
+
+    /// The client took a piece of the body.
+    pub(super) fn handed_out(&self, bytes: usize) {
+        let mut movement = self.movement();
+        movement.last = Instant::now();
+        movement.handed_out = movement.handed_out.saturating_add(bytes);
     }
 
     /// Since when nothing has moved.
     pub(super) fn still_since(&self) -> Instant {
         let movement = *self.movement();
-        if movement.connecting {
+        if movement.connecting || movement.handed_out > SENT_AT_ONCE {
             Instant::now()
         } else {
             movement.last
@@ -105,10 +118,9 @@ impl Witness {
     }
 
     fn connecting(&self, connecting: bool) {
-        *self.movement() = Movement {
-            last: Instant::now(),
-            connecting,
-        };
+        let mut movement = self.movement();
+        movement.last = Instant::now();
+        movement.connecting = connecting;
     }
 
     fn movement(&self) -> MutexGuard<'_, Movement> {
@@ -122,6 +134,7 @@ impl Witness {
             *method == self.method && self.target.as_ref().is_none_or(|own| own == target);
         if status.is_some() || !is_first {
             self.answered.store(true, Ordering::Release);
+            self.movement().handed_out = 0;
             self.moved();
         }
     }
