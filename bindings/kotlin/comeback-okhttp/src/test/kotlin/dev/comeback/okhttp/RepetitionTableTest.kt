@@ -259,7 +259,7 @@ internal class RepetitionTableTest {
 
         override fun calls(policy: RetryPolicy): Calls =
             calls(policy) {
-                if (isStalled) addInterceptor(ImpatientOnce())
+                if (isStalled) addInterceptor(ImpatientOnce { server.requestCount > 0 })
                 if (isHttp2) protocols(listOf(Protocol.H2_PRIOR_KNOWLEDGE))
                 if (isHttps) sslSocketFactory(Certificates.client.sslSocketFactory(), Certificates.client.trustManager)
             }
@@ -273,13 +273,23 @@ internal class RepetitionTableTest {
         override fun count(): Int = server.requestCount - if (warmUp == null) 0 else 1
     }
 
-    /** The first attempt gives up on a stalled server soon; a later one has all the time a loaded machine may need. */
-    private class ImpatientOnce : Interceptor {
+    /**
+     * The first attempt gives up on a stalled server soon, but not before the server [hasSeen] the request, which on a loaded machine may be later; a
+     * later attempt has all the time it may need.
+     */
+    private class ImpatientOnce(
+        private val hasSeen: () -> Boolean,
+    ) : Interceptor {
         private val attempts = AtomicInteger()
 
         override fun intercept(chain: Interceptor.Chain): Response {
-            val isFirst = attempts.incrementAndGet() == 1
-            return (if (isFirst) chain.withReadTimeout(100, TimeUnit.MILLISECONDS) else chain).proceed(chain.request())
+            if (attempts.incrementAndGet() > 1) return chain.proceed(chain.request())
+            try {
+                return chain.withReadTimeout(100, TimeUnit.MILLISECONDS).proceed(chain.request())
+            } finally {
+                val giveUp = System.nanoTime() + TimeUnit.SECONDS.toNanos(10)
+                while (!hasSeen() && System.nanoTime() < giveUp) Thread.onSpinWait()
+            }
         }
     }
 
