@@ -17,7 +17,7 @@ private val BENCHMARKS =
         Benchmark("edge-coroutines", "the same with 1, 100 and 10,000 waiting coroutines", ::measureEdgeOfCoroutines),
         Benchmark(
             "success",
-            "a call that succeeds at once: OkHttp without us, with an interceptor that only proceeds, with ours",
+            "a call that succeeds at once: OkHttp without us, with an interceptor that only proceeds, with ours, with others",
             ::measureSuccess,
         ),
         Benchmark(
