@@ -33,7 +33,7 @@ import kotlin.time.Duration.Companion.seconds
 
 private const val WARM_UP = 20
 private const val MANY = 200
-private val THREADS = ManagementFactory.getThreadMXBean()
+internal val THREADS = ManagementFactory.getThreadMXBean()
 private const val WAIT_NANOS = 60_000_000_000L
 
 /** One waiting call. Its attempts fail until the network is back. */

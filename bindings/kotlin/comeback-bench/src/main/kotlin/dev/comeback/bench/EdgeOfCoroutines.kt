@@ -1,7 +1,7 @@
 // How long it is from the network's return to the next attempt of waiting coroutines: from `restored()` being called to each block of `retry { }`
 // running again. They share two threads or as many as there are processors, so the last of 10,000 runs when all others have run.
 //
-// The columns are those of Edge.kt; "no call" is a coroutine that suspends until the network's return and does nothing else.
+// The columns are those of Edge.kt, but "cpu" is what telling took of a processor; "no call" is a coroutine that suspends until the network's return and does nothing else.
 package dev.comeback.bench
 
 import dev.comeback.Comeback
@@ -25,7 +25,7 @@ private const val WARM_UP = 5
 private const val SETTLING_MILLIS = 50L
 
 internal fun measureEdgeOfCoroutines() {
-    val table = Table("waiting calls", "coroutines", "rounds", "p50 ms", "p99", "max", "best", "told")
+    val table = Table("waiting calls", "coroutines", "rounds", "p50 ms", "p99", "max", "best", "told", "cpu")
     for ((coroutines, rounds) in listOf(1 to 200, 100 to 50, 10_000 to 10)) {
         table.add("parked, retry", coroutines, rounds) { comeback, failed, again ->
             var isFirst = true
@@ -56,6 +56,7 @@ private fun Table.add(
     val network = ManualConnectivity()
     Comeback { connectivity = network }.use { comeback ->
         val told = LongArray(rounds)
+        val used = LongArray(rounds)
         val lags =
             List(WARM_UP + rounds) { round ->
                 network.available()
@@ -69,9 +70,13 @@ private fun Table.add(
                     }
                 failed.await()
                 Thread.sleep(SETTLING_MILLIS)
+                val usedBefore = THREADS.currentThreadCpuTime
                 val restored = System.nanoTime()
                 network.restored()
-                if (round >= WARM_UP) told[round - WARM_UP] = System.nanoTime() - restored
+                if (round >= WARM_UP) {
+                    told[round - WARM_UP] = System.nanoTime() - restored
+                    used[round - WARM_UP] = THREADS.currentThreadCpuTime - usedBefore
+                }
                 runBlocking { calls.joinAll() }
                 LongArray(coroutines) { wokenAt[it] - restored }
             }.drop(WARM_UP)
@@ -85,6 +90,7 @@ private fun Table.add(
             millis(all.max()),
             millis(lags.minOf { it.quantile(0.99) }),
             millis(told.quantile(0.5)),
+            millis(used.quantile(0.5)),
         )
     }
 }

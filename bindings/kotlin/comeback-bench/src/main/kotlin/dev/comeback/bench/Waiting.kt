@@ -1,8 +1,9 @@
 // What calls of the factory cost while they wait: threads, memory, and the way back.
 //
 // How to read the table: "threads" is how many more the process has than before the first call; "KB a call" is what the heap grew by for each waiting
-// call, all of it: request, callback, the call itself and what Comeback keeps; "told" is how long `restored()` took; "first" and "last" are from there
-// to the first and to the last call's next attempt, which the dispatcher lets begin 64 at a time; in milliseconds. No socket is involved.
+// call, all of it: request, callback, the call itself and what Comeback keeps; "told" is how long `restored()` took, and "cpu" what that took of a
+// processor, which no other program changes much; "first" and "last" are from there to the first and to the last call's next attempt, which the
+// dispatcher lets begin 64 at a time; in milliseconds, each the least of its rounds. No socket is involved.
 package dev.comeback.bench
 
 import dev.comeback.Comeback
@@ -29,7 +30,7 @@ private const val ROUNDS = 5
 private const val KB = 1024.0
 
 internal fun measureWaiting() {
-    val table = Table("waiting calls", "rounds", "threads", "KB a call", "told", "first", "last")
+    val table = Table("waiting calls", "rounds", "threads", "KB a call", "told", "cpu", "first", "last")
     for (calls in listOf(1, 100, 10_000)) {
         wait(calls)
         val rounds = List(ROUNDS) { wait(calls) }
@@ -39,6 +40,7 @@ internal fun measureWaiting() {
             rounds.maxOf { it.threads }.toString(),
             if (calls < 1000) "" else "%.1f".format(rounds.minOf { it.bytes } / calls / KB),
             millis(rounds.minOf { it.told }),
+            millis(rounds.minOf { it.used }),
             millis(rounds.minOf { it.first }),
             millis(rounds.minOf { it.last }),
         )
@@ -50,6 +52,7 @@ private class Waited(
     val threads: Int,
     val bytes: Long,
     val told: Long,
+    val used: Long,
     val first: Long,
     val last: Long,
 )
@@ -104,13 +107,15 @@ private fun wait(count: Int): Waited {
         val threads = Thread.activeCount() - threadsBefore
         val bytes = usedHeap() - heapBefore
         isBack.set(true)
+        val usedBefore = THREADS.currentThreadCpuTime
         val restored = System.nanoTime()
         connectivity.restored()
         val told = System.nanoTime() - restored
+        val used = THREADS.currentThreadCpuTime - usedBefore
         over.await()
         check(waiting.all { it.isExecuted() })
         client.dispatcher.executorService.shutdown()
-        Waited(threads, bytes, told, first.get() - restored, last.get() - restored)
+        Waited(threads, bytes, told, used, first.get() - restored, last.get() - restored)
     }
 }
 

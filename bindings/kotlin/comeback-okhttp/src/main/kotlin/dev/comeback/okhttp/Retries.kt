@@ -267,7 +267,7 @@ internal class Retries(
         /** Not on this thread: the one that tells of the network has others to tell, and the one that cancels may be the app's main thread. */
         fun endSoon() {
             isEnding = true
-            time.schedule(Long.MIN_VALUE, ::end)
+            setup.endedWaits.add(::end)
         }
 
         private fun stopListening() {

@@ -14,6 +14,7 @@ internal class Setup(
 ) {
     val hooks = Hooks(options)
     val pools = FreshPools(comeback.snapshot.path)
+    val endedWaits = EndedWaits(comeback.time)
     private val annotations = retryAnnotations(options.policies)
 
     /** What the request says itself, then its Retrofit method, then the app's hook, then the client's. */
