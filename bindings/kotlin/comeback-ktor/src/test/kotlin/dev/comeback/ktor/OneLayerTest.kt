@@ -9,7 +9,10 @@ import dev.comeback.RetryListener
 import dev.comeback.RetryPolicy
 import dev.comeback.StopReason
 import dev.comeback.coroutines.retry
+import dev.comeback.okhttp.await
+import dev.comeback.okhttp.callFactory
 import dev.comeback.okhttp.comeback
+import dev.comeback.retryReport
 import io.ktor.client.HttpClient
 import io.ktor.client.HttpClientConfig
 import io.ktor.client.engine.HttpClientEngineConfig
@@ -27,9 +30,11 @@ import io.ktor.client.request.setBody
 import io.ktor.client.request.takeFrom
 import io.ktor.client.statement.request
 import kotlinx.coroutines.runBlocking
+import okhttp3.Call
 import okhttp3.Interceptor
 import okhttp3.OkHttpClient
 import okhttp3.Request
+import okhttp3.Response
 import org.junit.jupiter.api.AfterEach
 import org.junit.jupiter.api.Test
 import java.io.IOException
@@ -168,6 +173,25 @@ class OneLayerTest {
                 }
             }
             assertOneCallOf(attempts = 4)
+        }
+
+    @Test
+    fun `the call factory inside retry stands down, on the block's thread and off it`(): Unit =
+        runBlocking {
+            val calls = app.callFactory(OkHttpClient(), quick)
+            val sendings = listOf<suspend (Call) -> Response>({ it.execute() }, { it.await() })
+            for (send in sendings) {
+                val left =
+                    assertFailsWith<IOException> {
+                        app.retry(quick) {
+                            send(calls.newCall(Request.Builder().url(server.url).build())).close()
+                            throw java.net.SocketException("reset")
+                        }
+                    }
+                assertEquals(StopReason.Attempts, left.retryReport?.reason)
+            }
+            assertEquals(8, server.heads.size)
+            assertEquals(2, events.filterIsInstance<RetryEvent.Finished>().size)
         }
 
     @Test

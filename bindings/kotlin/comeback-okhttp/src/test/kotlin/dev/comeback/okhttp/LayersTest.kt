@@ -12,6 +12,8 @@ import okhttp3.Response
 import okhttp3.WebSocket
 import okhttp3.WebSocketListener
 import org.junit.jupiter.api.Test
+import org.junit.jupiter.params.ParameterizedTest
+import org.junit.jupiter.params.provider.EnumSource
 import java.io.IOException
 import java.util.concurrent.CompletableFuture
 import java.util.concurrent.CopyOnWriteArrayList
@@ -31,13 +33,14 @@ internal class LayersTest {
             assertEquals(1, ground.heard<RetryEvent.Finished>().size)
         }
 
-    @Test
-    fun `a layer above that says so by its header has the call, and the header goes no further`() =
-        Ground().use { ground ->
+    @ParameterizedTest
+    @EnumSource(Driver::class)
+    fun `a layer above that says so by its header has the call, and the header goes no further`(driver: Driver) =
+        Ground(driver = driver).use { ground ->
             repeat(2) { ground.server.enqueue(status(503)) }
             val above = LayerAbove(clientResendsOff = true, connectNanos = 5_000_000_000, inactivityNanos = null)
             val request = ground.request { header(LayerAbove.header, above.encoded()) }
-            assertEquals(503, ground.client().outcomeOf(request))
+            assertEquals(503, ground.calls().outcomeOf(request))
             assertEquals(emptyList(), ground.events)
             assertEquals(null, ground.received().single().headers[LayerAbove.header])
         }
@@ -50,14 +53,15 @@ internal class LayersTest {
             assertEquals(listOf("true//", "true//"), ground.received().map { it.headers["Comeback-Layer"] })
         }
 
-    @Test
-    fun `a layer above on the same thread has the call`() =
-        Ground().use { ground ->
+    @ParameterizedTest
+    @EnumSource(Driver::class)
+    fun `a layer above on the same thread has the call`(driver: Driver) =
+        Ground(driver = driver).use { ground ->
             ground.server.enqueue(status(503))
-            val client = ground.client()
+            val calls = ground.calls()
             LayerAbove.isOnThisThread = true
             try {
-                assertEquals(503, client.outcomeOf(ground.request()))
+                assertEquals(503, calls.outcomeOf(ground.request()))
             } finally {
                 LayerAbove.isOnThisThread = false
             }
