@@ -20,7 +20,12 @@ import okhttp3.Request
  * spans all attempts and waits. A tag that is on the call when it starts is on every attempt's request, and a listener that is added to it hears every
  * attempt, each with the attempt's own call. Comeback's interceptor on [client] stands down.
  *
- * Decisions are made on the thread of the attempt that ended, or after a wait on a thread that all calls share: listeners and hooks should be quick.
+ * During a wait there is no call of [client]'s, so its own [okhttp3.EventListener] hears no `canceled` of a call that ends there, and nothing after the
+ * attempt before. A listener that was added to the call ([Call.addEventListener]) does hear its cancel, though not the end of its timeout; what became
+ * of every call is told to Comeback's [dev.comeback.RetryListener].
+ *
+ * Decisions are made on the thread of the attempt that ended, or after a wait on one thread that all calls share. There a hook or a
+ * [dev.comeback.RetryListener] that takes its time delays all other calls whose wait is over: hand such work on to a thread of your own.
  * [okhttp3.Callback]s run on the dispatcher's threads, as ever.
  */
 public class ComebackCallFactory

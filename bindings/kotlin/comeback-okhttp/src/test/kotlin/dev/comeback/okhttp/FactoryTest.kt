@@ -24,7 +24,9 @@ import java.io.InterruptedIOException
 import java.net.InetAddress
 import java.net.Socket
 import java.util.concurrent.CompletableFuture
+import java.util.concurrent.CopyOnWriteArrayList
 import java.util.concurrent.CountDownLatch
+import java.util.concurrent.ExecutionException
 import java.util.concurrent.TimeUnit
 import java.util.concurrent.atomic.AtomicInteger
 import javax.net.SocketFactory
@@ -314,6 +316,27 @@ internal class FactoryTest {
             assertTrue(call.isCanceled())
             assertEquals("Canceled", assertFailsWith<java.io.IOException> { call.execute() }.message)
             assertEquals(0, ground.server.requestCount)
+        }
+
+    @Test
+    fun `a cancel in a wait is heard by the call's own listener, and not by the client's, which has no call then`(): Unit =
+        Ground(clock = clock, driver = Driver.FACTORY).use { ground ->
+            ground.server.enqueue(status(503))
+            val heard = CopyOnWriteArrayList<String>()
+
+            fun listener(name: String) =
+                object : EventListener() {
+                    override fun canceled(call: Call) {
+                        heard += name
+                    }
+                }
+            val call = ground.calls { eventListener(listener("the client's")) }.newCall(ground.request())
+            call.addEventListener(listener("the call's"))
+            val future = call.future()
+            clock.waiting.acquire()
+            call.cancel()
+            assertFailsWith<ExecutionException> { future.get(10, TimeUnit.SECONDS) }
+            assertEquals(listOf("the call's"), heard.toList())
         }
 
     @Test
