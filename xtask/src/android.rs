@@ -132,13 +132,13 @@ fn build() -> Result<()> {
         process::run(library(&mut cargo, target, &linker))?;
         let built = project::target()
             .join(target.triple)
-            .join("release/libcomeback.so");
+            .join("library/libcomeback.so");
         put_stripped(&tools.join("llvm-strip"), &built, target)?;
     }
     Ok(())
 }
 
-/// What every build of the library has in common. An app pays by the kilobyte, and a decision is short either way: hence `z`.
+/// What every build of the library has in common.
 pub fn library<'a>(cargo: &'a mut Command, target: &Target, linker: &Path) -> &'a mut Command {
     let name = target.triple.to_uppercase().replace('-', "_");
     cargo
@@ -146,12 +146,12 @@ pub fn library<'a>(cargo: &'a mut Command, target: &Target, linker: &Path) -> &'
             "--package",
             "comeback",
             "--lib",
-            "--release",
+            "--profile",
+            "library",
             "--features",
             "uniffi",
         ])
         .args(["--crate-type", "cdylib"])
-        .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "z")
         .env(format!("CARGO_TARGET_{name}_LINKER"), linker)
 }
 

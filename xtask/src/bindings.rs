@@ -106,13 +106,13 @@ impl Binding {
     /// link-time optimisation.
     pub fn build(&self) -> Result<PathBuf> {
         let mut build = process::cargo("rustc");
-        build.args(["--package", self.package, "--lib", "--release"]);
+        build.args(["--package", self.package, "--lib", "--profile", "library"]);
         for feature in self.features {
             build.args(["--features", feature]);
         }
         build.args(["--crate-type", "cdylib"]);
         process::run(&mut build)?;
-        Ok(project::target().join("release").join(self.file_name()?))
+        Ok(project::target().join("library").join(self.file_name()?))
     }
 
     fn file_name(&self) -> Result<String> {

@@ -191,7 +191,7 @@ fn library(target: &Target) -> Result<PathBuf> {
     let built = toolchain
         .output()
         .join(target.triple)
-        .join("release/libcomeback.so");
+        .join("library/libcomeback.so");
     put_stripped(Path::new("llvm-strip-19"), &built, target)
 }
 
