@@ -6,6 +6,7 @@ mod arena;
 mod bench_kotlin;
 mod bindings;
 mod demo;
+mod docs;
 mod fresh;
 mod herd;
 mod java;
@@ -35,6 +36,7 @@ Usage: cargo xtask <command>
   android <command>      check, build, link and pack the Android artefact (`cargo xtask android` lists them)
   size                   what the native libraries weigh in an app; the core's weight is checked
   api                    record the Kotlin modules' public API, after a change that is meant
+  docs                   the documentation of the Kotlin modules' public API, as a site; fails if Dokka warns
   oracle [options]       replay scenarios of the independent model through Rust and Kotlin
       --count N          how many through Rust (10000)
       --kotlin-count N   how many of them through Kotlin too (1000)
@@ -75,6 +77,10 @@ fn run() -> Result<ExitCode> {
         Some("bench-kotlin") => return bench_kotlin::run(rest(&mut arguments)?),
         Some("test") => test::run(arguments)?,
         Some("android") => android::run(arguments)?,
+        Some("docs") => {
+            nothing_more(&mut arguments)?;
+            docs::run()?;
+        }
         Some("oracle") => oracle::run(arguments)?,
         Some("peers-rust") => {
             nothing_more(&mut arguments)?;

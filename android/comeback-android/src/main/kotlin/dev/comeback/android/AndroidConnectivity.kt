@@ -47,9 +47,11 @@ public class AndroidConnectivity(
         if (closed.compareAndSet(false, true)) SharedMonitor.release()
     }
 
+    /** @suppress */
     @InternalComebackApi
     override val remembersFailures: Boolean get() = monitor.names.remembersFailures
 
+    /** @suppress */
     @InternalComebackApi
     override fun lookUpAgain(host: String): List<InetAddress>? = monitor.names.lookUpAgain(host)
 

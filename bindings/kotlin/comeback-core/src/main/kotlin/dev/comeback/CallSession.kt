@@ -28,6 +28,7 @@ import dev.comeback.ffi.OutcomeClass as CoreOutcomeClass
  * @param began when the adapter was entered; instants are [Time.nanos]
  * @param clientEnd the instant at which the client's own timeout ends the whole call; null: never
  * @param seed what the call's waits are drawn from; null: what [Comeback.Builder.seeds] gives, or the operating system
+ * @suppress
  */
 @InternalComebackApi
 public class CallSession(

@@ -22,7 +22,11 @@ public class Comeback internal constructor(
     /** What is known about the network. */
     public val connectivity: Connectivity,
     internal val listener: RetryListener?,
-    /** The time it lives in. */
+    /**
+     * The time it lives in.
+     *
+     * @suppress
+     */
     @property:InternalComebackApi public val time: Time,
     internal val core: Core,
     /** What a call's waits are drawn from; null: from the operating system. */
@@ -33,13 +37,21 @@ public class Comeback internal constructor(
     private val closing = Subscribers()
     internal val waits = Waits(this)
 
-    /** Whether [close] was called. Adapters then let requests pass. */
+    /**
+     * Whether [close] was called. Adapters then let requests pass.
+     *
+     * @suppress
+     */
     @Volatile
     @InternalComebackApi
     public var isClosed: Boolean = false
         private set
 
-    /** The network's newest snapshot. */
+    /**
+     * The network's newest snapshot.
+     *
+     * @suppress
+     */
     @InternalComebackApi
     public val snapshot: NetworkSnapshot
         get() {
@@ -47,11 +59,19 @@ public class Comeback internal constructor(
             return NetworkSnapshot.UNKNOWN
         }
 
-    /** Whether anyone listens; if not, an adapter need not ask for a label. */
+    /**
+     * Whether anyone listens; if not, an adapter need not ask for a label.
+     *
+     * @suppress
+     */
     @InternalComebackApi
     public val hasListener: Boolean get() = listener != null
 
-    /** Calls [onChange] after each change of the network, and at [close]. */
+    /**
+     * Calls [onChange] after each change of the network, and at [close].
+     *
+     * @suppress
+     */
     @InternalComebackApi
     public fun subscribe(onChange: () -> Unit): Subscription {
         val atClose = closing.subscribe(onChange)
@@ -116,16 +136,25 @@ public class Comeback internal constructor(
         /** Who hears what becomes of calls. */
         public var listener: RetryListener? = null
 
-        /** The time to live in; for tests. */
+        /**
+         * The time to live in; for tests.
+         *
+         * @suppress
+         */
         @InternalComebackApi
         public var time: Time = SystemTime
 
-        /** Seeds of its calls, one for each call that fails; for simulations that must be repeatable. By default the operating system's. */
+        /**
+         * Seeds of its calls, one for each call that fails; for simulations that must be repeatable. By default the operating system's.
+         *
+         * @suppress
+         */
         @InternalComebackApi
         public var seeds: (() -> Long)? = null
 
         internal var core: Core = NativeCore
 
+        /** The [Comeback]. Its native library is loaded in the background. */
         public fun build(): Comeback = Comeback(connectivity ?: ManualConnectivity(), listener, time, core, seeds).apply { warmUp() }
     }
 

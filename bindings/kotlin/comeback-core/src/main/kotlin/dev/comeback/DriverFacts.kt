@@ -3,7 +3,11 @@ package dev.comeback
 
 import dev.comeback.ffi.CompiledPolicy
 
-/** Facts for drivers. All durations are nanoseconds, null where there is no limit. */
+/**
+ * Facts for drivers. All durations are nanoseconds, null where there is no limit.
+ *
+ * @suppress
+ */
 @InternalComebackApi
 public class DriverFacts internal constructor(
     compiled: CompiledPolicy,

@@ -4,7 +4,11 @@ package dev.comeback
 import java.security.Security
 import java.util.concurrent.TimeUnit.SECONDS
 
-/** The platform's own resolver. */
+/**
+ * The platform's own resolver.
+ *
+ * @suppress
+ */
 @InternalComebackApi
 public object FailedLookUps {
     private val isAndroid = System.getProperty("java.vm.name") == "Dalvik"

@@ -35,6 +35,7 @@ import javax.net.ssl.SSLPeerUnverifiedException
  * carries the app's own meaning, and is permanent
  * @param isClients the same by type, for classes that a shrinker may have renamed
  * @param clientKind what one of the client's own exceptions says; it is asked before the platform's types, so that a subclass can say more
+ * @suppress
  */
 @InternalComebackApi
 public class FailureTypes(
@@ -107,7 +108,11 @@ public class FailureTypes(
     }
 }
 
-/** [failure] and all its causes and suppressed exceptions, each once; true for those that came in as suppressed. */
+/**
+ * [failure] and all its causes and suppressed exceptions, each once; true for those that came in as suppressed.
+ *
+ * @suppress
+ */
 @InternalComebackApi
 public fun everythingBehind(failure: Throwable): Map<Throwable, Boolean> {
     val found = IdentityHashMap<Throwable, Boolean>()
@@ -251,7 +256,11 @@ private fun isFullDisk(message: String?): Boolean = message != null && FULL_DISK
 
 private val FULL_DISKS = arrayOf("No space left on device", "ENOSPC", "EDQUOT", "Read-only file system", "EROFS")
 
-/** How much a kind promises; the core alone decides what follows from it. Of two failures of one attempt the one that promises least speaks. */
+/**
+ * How much a kind promises; the core alone decides what follows from it. Of two failures of one attempt the one that promises least speaks.
+ *
+ * @suppress
+ */
 @InternalComebackApi
 public enum class Promise {
     /** Nothing was sent. */
@@ -264,7 +273,11 @@ public enum class Promise {
     PERMANENT,
 }
 
-/** What this kind promises, so that the worse of two failures can be told. */
+/**
+ * What this kind promises, so that the worse of two failures can be told.
+ *
+ * @suppress
+ */
 @InternalComebackApi
 public val FailureKind.promise: Promise
     get() =

@@ -10,6 +10,7 @@ import java.util.UUID
  * @property clientResendsOff the client must not send again by itself
  * @property connectNanos how long one route's connect may take, where the client's own limit is not shorter; null: the client's own
  * @property inactivityNanos the same for reads and writes
+ * @suppress
  */
 @InternalComebackApi
 public class LayerAbove(

@@ -6,6 +6,7 @@ package dev.comeback
  *
  * @property hardNanos until its response head, whatever moves; null: no limit
  * @property inactivityNanos for connect, read and write each, where the client's own is not shorter; null: the client's own
+ * @suppress
  */
 @InternalComebackApi
 @ConsistentCopyVisibility

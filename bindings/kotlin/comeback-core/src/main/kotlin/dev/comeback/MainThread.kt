@@ -1,7 +1,11 @@
 // Android's main thread must never wait; this finds out whether it is the one that is about to.
 package dev.comeback
 
-/** Android's main thread, if this is Android. */
+/**
+ * Android's main thread, if this is Android.
+ *
+ * @suppress
+ */
 @InternalComebackApi
 public object MainThread {
     /** By reflection, because this module is compiled without Android. A stub that throws or knows no looper is no Android. */

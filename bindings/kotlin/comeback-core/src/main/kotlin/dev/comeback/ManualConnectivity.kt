@@ -18,7 +18,11 @@ public class ManualConnectivity internal constructor(
     private val core: Core,
 ) : Connectivity,
     AutoCloseable {
-    /** The time its states and those of the calls have in common. */
+    /**
+     * The time its states and those of the calls have in common.
+     *
+     * @suppress
+     */
     @InternalComebackApi
     public constructor(time: Time) : this(time, NativeCore)
 
@@ -122,7 +126,11 @@ public class ManualConnectivity internal constructor(
         publish { ask { hub, now -> hub.restored(now) } }
     }
 
-    /** Loads the native library and makes the hub, so that the first event need not. */
+    /**
+     * Loads the native library and makes the hub, so that the first event need not.
+     *
+     * @suppress
+     */
     @InternalComebackApi
     public fun warmUp() {
         lock.withLock {
@@ -132,12 +140,17 @@ public class ManualConnectivity internal constructor(
         }
     }
 
-    /** Nothing changed, but timers may have stood still: whoever waits looks at the clock again. */
+    /**
+     * Nothing changed, but timers may have stood still: whoever waits looks at the clock again.
+     *
+     * @suppress
+     */
     @InternalComebackApi
     public fun recheck() {
         subscribers.notifyEach()
     }
 
+    /** Frees the native object; what is told afterwards changes nothing. */
     override fun close() {
         lock.withLock {
             closed = true

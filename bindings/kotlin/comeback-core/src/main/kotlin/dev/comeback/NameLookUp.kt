@@ -3,7 +3,11 @@ package dev.comeback
 
 import java.net.InetAddress
 
-/** A [Connectivity] that knows the network may be one. All members may be used from any thread. */
+/**
+ * A [Connectivity] that knows the network may be one. All members may be used from any thread.
+ *
+ * @suppress
+ */
 @InternalComebackApi
 public interface NameLookUp {
     /** Whether [lookUpAgain] too may be answered from memory, as long as the network is the one on which the name was not found. */

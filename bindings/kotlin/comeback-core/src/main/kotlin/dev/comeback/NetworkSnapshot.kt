@@ -19,6 +19,7 @@ public enum class NetworkState {
 /**
  * What is known about the network.
  *
+ * @property state whether there is a network, and whether it can be used
  * @property since the instant of the state's beginning, in nanoseconds of the clock in use; [Long.MIN_VALUE] if that was long ago
  * @property epoch counts the moments at which the network came back (or another took over); it only grows
  * @property path counts those of them after which old connections are dead; it only grows

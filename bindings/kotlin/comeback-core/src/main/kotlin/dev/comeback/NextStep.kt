@@ -1,7 +1,11 @@
 // What a driver has to do next.
 package dev.comeback
 
-/** What a driver has to do next. */
+/**
+ * What a driver has to do next.
+ *
+ * @suppress
+ */
 @InternalComebackApi
 public sealed class NextStep {
     /** The outcome is the answer: return it. The call is over. */

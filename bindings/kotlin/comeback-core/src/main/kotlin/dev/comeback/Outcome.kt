@@ -1,7 +1,11 @@
 // What an attempt came back with, as its driver saw it.
 package dev.comeback
 
-/** The outcome of one attempt: a response that may have to be retried, or a failure. */
+/**
+ * The outcome of one attempt: a response that may have to be retried, or a failure.
+ *
+ * @suppress
+ */
 @InternalComebackApi
 public class Outcome private constructor(
     internal val status: Int,

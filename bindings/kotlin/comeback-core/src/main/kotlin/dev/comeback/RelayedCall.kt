@@ -6,6 +6,8 @@ import java.util.Locale
 /**
  * A call that is driven elsewhere. What happens to it is told here in its order, by one thread at a time, in the names that the vectors use
  * (`connect_refused`). It computes no rule.
+ *
+ * @suppress
  */
 @InternalComebackApi
 public class RelayedCall(

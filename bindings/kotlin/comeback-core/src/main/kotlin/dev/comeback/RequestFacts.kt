@@ -10,6 +10,7 @@ package dev.comeback
  * @property hasBody whether it has a body, be it empty
  * @property bodyReplayable whether that body can be sent again byte for byte; true without a body
  * @property onlyIfCached whether it has Cache-Control: only-if-cached
+ * @suppress
  */
 @InternalComebackApi
 public class RequestFacts(

@@ -45,6 +45,7 @@ public sealed class RetryEvent {
      * @property plannedNanos when the wait will end if nothing ends it earlier
      * @property windowNanos the window the wait was drawn from; with decorrelated jitter the draw's upper bound
      * @property floorNanos before this nothing starts: a server's word, or a cached look-up; 0 where there is none
+     * @property why what the call waits for
      */
     @ConsistentCopyVisibility
     public data class WaitPlanned
@@ -62,6 +63,7 @@ public sealed class RetryEvent {
      *
      * @property plannedNanos what the latest [WaitPlanned] said
      * @property effectiveNanos how long the wait was, from the failure
+     * @property by what ended the wait
      */
     @ConsistentCopyVisibility
     public data class Resumed

@@ -7,5 +7,6 @@ package dev.comeback
  * their waits on one thread, so there the others wait for it too. What it throws is contained.
  */
 public fun interface RetryListener {
+    /** The next event of a call. */
     public fun onEvent(event: RetryEvent)
 }

@@ -33,7 +33,11 @@ public class RetryPolicy private constructor(
 
     private constructor(compiled: CompiledPolicy, origin: Origin?) : this(compiled, compiled.text, origin)
 
-    /** What a driver needs before a first attempt; null: let the request pass, and never ask. */
+    /**
+     * What a driver needs before a first attempt; null: let the request pass, and never ask.
+     *
+     * @suppress
+     */
     @InternalComebackApi
     public val driverFacts: DriverFacts? = compiled?.let(::DriverFacts)
 

@@ -9,6 +9,8 @@ import java.util.concurrent.TimeUnit.SECONDS
 
 /**
  * On Android `SystemClock.elapsedRealtimeNanos`, which goes on while the device sleeps; on a plain JVM `System.nanoTime`.
+ *
+ * @suppress
  */
 @InternalComebackApi
 public object SystemTime : Time {

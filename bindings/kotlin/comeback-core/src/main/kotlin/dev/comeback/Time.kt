@@ -1,7 +1,11 @@
 // The clocks and the two ways to wait, injected so that no test waits.
 package dev.comeback
 
-/** The time a [Comeback] lives in. All members may be used from any thread. */
+/**
+ * The time a [Comeback] lives in. All members may be used from any thread.
+ *
+ * @suppress
+ */
 @InternalComebackApi
 public interface Time {
     /** Nanoseconds of a clock that goes on while the device sleeps; its zero means nothing. */

@@ -7,6 +7,8 @@ import kotlin.concurrent.withLock
 /**
  * One call's alarm. [wake] may come from any thread and before anyone waits: it is kept until a wait uses it up. Several wakes are one.
  * Nothing polls.
+ *
+ * @suppress
  */
 @InternalComebackApi
 public class Wakeup {

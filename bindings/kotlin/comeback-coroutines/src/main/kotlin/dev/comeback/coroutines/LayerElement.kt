@@ -7,7 +7,11 @@ import kotlinx.coroutines.ThreadContextElement
 import kotlin.coroutines.AbstractCoroutineContextElement
 import kotlin.coroutines.CoroutineContext
 
-/** In the context of a block of [retry]: layers further in stand down. Seen by what suspends, and by what blocks on the block's thread. */
+/**
+ * In the context of a block of [retry]: layers further in stand down. Seen by what suspends, and by what blocks on the block's thread.
+ *
+ * @suppress
+ */
 @InternalComebackApi
 public object LayerElement : AbstractCoroutineContextElement(Key), ThreadContextElement<Boolean> {
     private object Key : CoroutineContext.Key<LayerElement>

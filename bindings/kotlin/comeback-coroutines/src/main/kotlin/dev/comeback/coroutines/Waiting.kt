@@ -11,6 +11,8 @@ import kotlin.time.Duration.Companion.nanoseconds
 /**
  * Suspends as [sleep] says: until its time, an edge, [dev.comeback.Comeback.close], or the end of [otherwise]. Then answers what is to be done next,
  * asking again and again while that is to sleep on; null if [otherwise] has ended.
+ *
+ * @suppress
  */
 @InternalComebackApi
 public suspend fun CallSession.slept(
