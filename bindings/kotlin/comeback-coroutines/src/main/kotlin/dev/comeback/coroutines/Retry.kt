@@ -36,8 +36,8 @@ import kotlin.time.Duration.Companion.nanoseconds
  * attempt is not given up when the network comes back meanwhile, for nobody knows what it has sent; give it a limit. Waits suspend on the
  * coroutine's own dispatcher, so `runTest` skips them.
  *
- * Inside the block Comeback's Ktor plugin and a further `retry` stand down, and so does its OkHttp interceptor where the call is executed on the
- * block's thread. An OkHttp call that is enqueued knows nothing of the block: give it [RetryPolicy.OFF].
+ * Inside the block Comeback's Ktor plugin, a further `retry` and calls of its OkHttp call factory stand down, and so does its OkHttp interceptor where
+ * the call is executed on the block's thread. A call enqueued to a client with the interceptor knows nothing of the block: give it [RetryPolicy.OFF].
  *
  * @param label a name for the call in [dev.comeback.RetryEvent]s
  */
