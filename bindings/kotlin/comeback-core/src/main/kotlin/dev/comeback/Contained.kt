@@ -11,5 +11,19 @@ internal inline fun contained(action: () -> Unit) {
     }
 }
 
+/**
+ * What [action] answers; null if it throws, whatever it throws.
+ *
+ * @suppress
+ */
+@InternalComebackApi
+public inline fun <T> orNull(action: () -> T): T? =
+    try {
+        action()
+    } catch (thrown: Throwable) {
+        if (thrown is InterruptedException) Thread.currentThread().interrupt()
+        null
+    }
+
 /** Out of memory and the like concern all of the app. A stack overflow is a bug of whoever ran into it, as any other exception is. */
 internal fun Throwable.endsTheVirtualMachine(): Boolean = this is VirtualMachineError && this !is StackOverflowError

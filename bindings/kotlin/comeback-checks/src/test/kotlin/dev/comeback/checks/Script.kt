@@ -31,7 +31,7 @@ internal class Script(
     private val case: JsonObject,
 ) {
     class Told(
-        val atMs: Long,
+        val atNanos: Long,
         private val step: JsonObject,
     ) {
         fun tell(connectivity: ManualConnectivity) {
@@ -51,7 +51,7 @@ internal class Script(
     /** @property told what the network does after it began, and before it came to its outcome */
     class Attempt(
         val told: List<Told>,
-        val endsAtMs: Long,
+        val endsAtNanos: Long,
         private val outcome: JsonObject,
     ) {
         val status: Int? get() = outcome["status"]?.jsonPrimitive?.int
@@ -69,6 +69,7 @@ internal class Script(
     private val steps = case.getValue("steps").jsonArray.map { it.jsonObject }
     private val request = case.getValue("request").jsonObject
 
+    val seed: Long = case.getValue("seed").jsonPrimitive.long
     val policy: RetryPolicy by lazy { RetryPolicy.fromJson(case.getValue("policy").toString()) }
     val method: String = request.textOrNull("method") ?: "GET"
     val hasKey = request.flag("has_key")
@@ -83,13 +84,13 @@ internal class Script(
     /** Told while the call waits. */
     val meanwhile = ArrayList<Told>()
 
-    /** When the vector has attempts begin. */
+    /** When the vector has attempts begin, in nanoseconds. */
     val begins = ArrayList<Long>()
 
     init {
         var told = before
         for (step in steps) {
-            val at = step.getValue("now").jsonPrimitive.long / MS
+            val at = step.getValue("now").jsonPrimitive.long
             when (step.text("do")) {
                 "hub" -> {
                     told += Told(at, step)
@@ -112,18 +113,17 @@ internal class Script(
     val wallAtZero: Long? = steps.firstNotNullOfOrNull { step -> step.long("wall_ms")?.minus(step.getValue("now").jsonPrimitive.long / MS) }
 
     /**
-     * Whether real drivers can live through it: their waits are not drawn by a seed of ours; they ask when it is time, their clocks run forwards in
-     * milliseconds, and what comes back is something a client can hand over. A limit of an attempt is another matter: each client has its own way.
+     * Whether real drivers can live through it: they ask when it is time, their clocks run forwards, and what comes back is something a client can
+     * hand over. A limit of an attempt is another matter: each client has its own way.
      */
     val isForDrivers: Boolean
         get() {
             val times = steps.map { it.getValue("now").jsonPrimitive.long }
             val policy = case.getValue("policy").jsonObject
-            return case.getValue("draws").jsonArray.isEmpty() &&
-                attempts.isNotEmpty() &&
+            return attempts.isNotEmpty() &&
                 case["client_end"].let { it == null || it == JsonNull } &&
                 case.getValue("began").jsonPrimitive.long == 0L &&
-                times.all { it % MS == 0L && it in 0..MAX_MS * MS } &&
+                times.all { it in 0..MAX_MS * MS } &&
                 times == times.sorted() &&
                 begins.first() == 0L &&
                 begins.size <= attempts.size + 1 &&
@@ -140,6 +140,9 @@ internal class Script(
                 method in METHODS &&
                 steps.none { it.text("do") == "outcome" && it.getValue("outcome").jsonObject.flag("body_untouched") }
         }
+
+    /** Whether the clock of a test's coroutines, which counts milliseconds, can show all its instants. */
+    val isInMillis: Boolean get() = steps.all { it.getValue("now").jsonPrimitive.long % MS == 0L }
 
     /** How long a failed look-up stays cached, in seconds as the JVM is told it. */
     val lookUpSeconds: Long = attempts.firstNotNullOfOrNull { it.lookUpNanos }?.div(1_000 * MS) ?: 0
@@ -215,6 +218,7 @@ internal class Script(
                 "unexpected_end" to { EOFException() },
                 "other_io" to { IOException() },
                 "certificate" to { SSLPeerUnverifiedException(null) },
+                "pinning" to { SSLPeerUnverifiedException("Certificate pinning failure!") },
                 "protocol" to { ProtocolException() },
                 "local_file" to { FileNotFoundException() },
                 "serialisation" to { CharConversionException() },

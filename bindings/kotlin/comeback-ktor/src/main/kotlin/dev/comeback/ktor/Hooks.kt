@@ -3,6 +3,7 @@ package dev.comeback.ktor
 
 import dev.comeback.OutcomeClass
 import dev.comeback.RetryPolicy
+import dev.comeback.orNull
 import io.ktor.client.request.HttpRequestBuilder
 import io.ktor.client.statement.HttpResponse
 
@@ -33,12 +34,3 @@ internal class Hooks(
         orNull { modifyRequest(context, request) }
     }
 }
-
-/** What [action] answers; null if it throws, whatever it throws. */
-internal inline fun <T> orNull(action: () -> T): T? =
-    try {
-        action()
-    } catch (thrown: Throwable) {
-        if (thrown is InterruptedException) Thread.currentThread().interrupt()
-        null
-    }

@@ -10,6 +10,7 @@ import dev.comeback.RetryReport
 import dev.comeback.RetryStoppedException
 import dev.comeback.StopReason
 import dev.comeback.coroutines.slept
+import dev.comeback.orNull
 import io.ktor.client.HttpClient
 import io.ktor.client.call.HttpClientCall
 import io.ktor.client.plugins.HttpRedirect

@@ -4,6 +4,7 @@ package dev.comeback.okhttp
 import dev.comeback.NetworkSnapshot
 import dev.comeback.NextStep
 import dev.comeback.Subscription
+import dev.comeback.orNull
 import okhttp3.Call
 import okhttp3.Callback
 import okhttp3.Interceptor

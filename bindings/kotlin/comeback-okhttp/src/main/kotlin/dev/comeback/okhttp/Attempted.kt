@@ -1,6 +1,7 @@
 // One attempt, and what came of it.
 package dev.comeback.okhttp
 
+import dev.comeback.orNull
 import okhttp3.Interceptor
 import okhttp3.Request
 import okhttp3.Response

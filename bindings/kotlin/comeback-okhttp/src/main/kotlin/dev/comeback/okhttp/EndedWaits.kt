@@ -2,6 +2,7 @@
 package dev.comeback.okhttp
 
 import dev.comeback.Time
+import dev.comeback.orNull
 import java.util.concurrent.atomic.AtomicReference
 
 /**

@@ -1,6 +1,7 @@
 // Gives attempts a fresh connection pool once the path to the network has changed under the old one.
 package dev.comeback.okhttp
 
+import dev.comeback.orNull
 import okhttp3.Call
 import okhttp3.ConnectionPool
 import okhttp3.internal.connection.RealCall

@@ -3,6 +3,7 @@ package dev.comeback.okhttp
 
 import dev.comeback.OutcomeClass
 import dev.comeback.RetryPolicy
+import dev.comeback.orNull
 import okhttp3.MediaType
 import okhttp3.Request
 import okhttp3.Response
@@ -41,15 +42,6 @@ internal class Hooks(
         exception: IOException,
     ): OutcomeClass? = classify?.let { hook -> orNull { hook(request, null, exception) } }
 }
-
-/** What [action] answers; null if it throws, whatever it throws. */
-internal inline fun <T> orNull(action: () -> T): T? =
-    try {
-        action()
-    } catch (thrown: Throwable) {
-        if (thrown is InterruptedException) Thread.currentThread().interrupt()
-        null
-    }
 
 /** Says what a body is without letting anyone read it: the app still needs it whole. */
 private class Unreadable(

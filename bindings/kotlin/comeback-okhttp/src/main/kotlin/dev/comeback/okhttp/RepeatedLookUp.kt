@@ -3,6 +3,7 @@ package dev.comeback.okhttp
 
 import dev.comeback.Comeback
 import dev.comeback.NameLookUp
+import dev.comeback.orNull
 import okhttp3.Dns
 import java.net.InetAddress
 

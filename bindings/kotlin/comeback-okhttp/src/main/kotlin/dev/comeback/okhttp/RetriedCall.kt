@@ -13,6 +13,7 @@ import dev.comeback.RetryReport
 import dev.comeback.RetryStoppedException
 import dev.comeback.StopReason
 import dev.comeback.Time
+import dev.comeback.orNull
 import okhttp3.Dns
 import okhttp3.Interceptor
 import okhttp3.Request

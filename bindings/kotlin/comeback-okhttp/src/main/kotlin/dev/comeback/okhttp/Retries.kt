@@ -9,6 +9,7 @@ import dev.comeback.NetworkState
 import dev.comeback.NextStep
 import dev.comeback.StopReason
 import dev.comeback.Subscription
+import dev.comeback.orNull
 import okhttp3.Call
 import okhttp3.Interceptor
 import okhttp3.Response

@@ -8,6 +8,7 @@ import dev.comeback.NetworkState
 import dev.comeback.NextStep
 import dev.comeback.RetryPolicy
 import dev.comeback.StopReason
+import dev.comeback.orNull
 import okhttp3.Interceptor
 import okhttp3.Request
 import okhttp3.Response
