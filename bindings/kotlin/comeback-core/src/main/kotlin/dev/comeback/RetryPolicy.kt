@@ -41,7 +41,11 @@ public class RetryPolicy private constructor(
     @InternalComebackApi
     public val driverFacts: DriverFacts? = compiled?.let(::DriverFacts)
 
-    /** Itself, for another of Comeback's native libraries; null: no policy. Opaque, and not to be changed. */
+    /**
+     * Itself, for another of Comeback's native libraries; null: no policy. Opaque, and not to be changed.
+     *
+     * @suppress
+     */
     @InternalComebackApi
     public val compiledBytes: ByteArray? get() = compiled?.bytes
 
