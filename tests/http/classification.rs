@@ -1,8 +1,10 @@
 //! Which kind each thing that can go wrong on a socket has, and what a certificate's fault means.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use comeback::{Event, ExecutorBuilder, FailureKind, OutcomeClass, Reason};
+use reqwest::Version;
 use reqwest::dns::{Name, Resolve, Resolving};
 
 use crate::authority::Authority;
@@ -101,7 +103,7 @@ async fn a_failed_look_up_is_one_and_was_never_sent() {
     let executor = with(soon().max_attempts(2), |builder| {
         builder
             .listener(log.listener())
-            .client(|client| client.dns_resolver(std::sync::Arc::new(Nowhere)))
+            .client(|client| client.dns_resolver(Arc::new(Nowhere)))
     });
     let request = executor.post("http://nowhere.invalid/");
     assert!(request.send().await.is_err());
@@ -151,6 +153,41 @@ async fn the_right_authority_is_trusted_and_http2_is_chosen() {
     let response = executor.get(server.url("/")).send().await.unwrap();
     assert_eq!(response.version(), reqwest::Version::HTTP_2);
     assert_eq!((server.connections(), server.count()), (1, 2)); // the connection stays in use
+}
+
+#[tokio::test]
+async fn what_tls_offers_decides_on_http2() {
+    let authority = Authority::new();
+    let server = Server::start_tls([], authority.server("127.0.0.1")).await;
+    let version = async |settings: fn(ExecutorBuilder) -> ExecutorBuilder, offer: Option<&str>| {
+        let executor = with(soon(), |builder| match offer {
+            None => settings(builder).trust(authority.certificate().to_vec()),
+            Some(offer) => {
+                let mut roots = rustls::RootCertStore::empty();
+                roots.add(authority.certificate()).unwrap();
+                let provider = Arc::new(rustls::crypto::ring::default_provider());
+                let mut config = rustls::ClientConfig::builder_with_provider(provider)
+                    .with_safe_default_protocol_versions()
+                    .unwrap()
+                    .with_root_certificates(roots)
+                    .with_no_client_auth();
+                config.alpn_protocols = vec![offer.into()];
+                settings(builder).tls(config)
+            }
+        });
+        executor
+            .get(server.url("/"))
+            .send()
+            .await
+            .unwrap()
+            .version()
+    };
+    let http1_only = |builder: ExecutorBuilder| builder.client(|client| client.http1_only());
+    assert_eq!(version(http1_only, None).await, Version::HTTP_2);
+    assert_eq!(
+        version(|builder| builder, Some("http/1.1")).await,
+        Version::HTTP_11
+    );
 }
 
 #[tokio::test]

@@ -190,8 +190,8 @@ impl ExecutorBuilder {
     /// Called once now and again whenever the network's path has grown, because a client's pool cannot be emptied: hand shared things in
     /// (a cookie store by `cookie_provider`) instead of having each client make its own. What the rules must see belongs on the request:
     /// they know nothing of default headers. `timeout` ends each attempt; a time-out for the call is the request's own
-    /// ([`HttpRequest::timeout`]). Settings of TLS have no effect here: see [`tls`](Self::tls). `retry` has none: reqwest's own retries
-    /// are off.
+    /// ([`HttpRequest::timeout`]). Settings of TLS have no effect here, nor has `http1_only` over TLS, because HTTP/2 is what TLS offers:
+    /// see [`tls`](Self::tls). `retry` has none: reqwest's own retries are off.
     pub fn client(
         mut self,
         settings: impl Fn(ClientBuilder) -> ClientBuilder + Send + Sync + 'static,
