@@ -5,7 +5,7 @@
 //! cannot see. A client's pool cannot be emptied; so once the network's path has grown there is a fresh client, and the old one goes
 //! when its last request does.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use reqwest::{Client, ClientBuilder};
 use rustls::crypto::ring;
@@ -52,21 +52,31 @@ impl Clients {
 
     /// The client there is.
     pub(super) fn current(&self) -> Client {
-        let current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
-        current.lease.client.clone()
+        self.lock().lease.client.clone()
     }
 
     /// The client for an attempt on this path. An attempt that noted an older path takes the newest client all the same.
     pub(super) fn on_path(&self, path: u64) -> Lease {
-        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        {
+            let current = self.lock();
+            if path <= current.path {
+                return current.lease.clone();
+            }
+        }
+        // Without the lock: the settings are the app's own code, which may well use this executor.
+        let fresh = contained(|| build(&self.tls, self.settings.as_deref()));
+        let mut current = self.lock();
         if path > current.path {
             // Settings that fail now did not fail before; a client with old connections is better than none.
-            let fresh = contained(|| build(&self.tls, self.settings.as_deref()));
             if let Ok(Ok(lease)) = fresh {
                 *current = Current { path, lease };
             }
         }
         current.lease.clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Current> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -99,4 +109,33 @@ pub(super) fn default_tls(
         .with_no_client_auth();
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(config)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::{OnceLock, Weak, mpsc};
+    use std::time::Duration;
+
+    #[test]
+    fn settings_may_use_the_clients_they_are_made_for() {
+        let own: Arc<OnceLock<Weak<Clients>>> = Arc::default();
+        let seen = own.clone();
+        let settings: Box<Settings> = Box::new(move |builder| {
+            if let Some(clients) = seen.get().and_then(Weak::upgrade) {
+                let _ = clients.current();
+            }
+            builder
+        });
+        let tls = default_tls(&[]).unwrap();
+        let clients = Arc::new(Clients::new(tls, Some(settings), 0).unwrap());
+        own.set(Arc::downgrade(&clients)).unwrap();
+        let (done, is_done) = mpsc::channel();
+        std::thread::spawn(move || {
+            clients.on_path(1);
+            done.send(()).unwrap();
+        });
+        let waited = is_done.recv_timeout(Duration::from_secs(30));
+        assert_eq!(waited, Ok(()), "it waits for its own lock");
+    }
 }
