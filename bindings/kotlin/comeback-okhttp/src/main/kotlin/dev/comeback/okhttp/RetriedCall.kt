@@ -7,6 +7,7 @@ import dev.comeback.DriverFacts
 import dev.comeback.FailureKind
 import dev.comeback.NextStep
 import dev.comeback.Outcome
+import dev.comeback.Promise
 import dev.comeback.RequestFacts
 import dev.comeback.RetryPolicy
 import dev.comeback.RetryReport
@@ -14,6 +15,7 @@ import dev.comeback.RetryStoppedException
 import dev.comeback.StopReason
 import dev.comeback.Time
 import dev.comeback.orNull
+import dev.comeback.promise
 import okhttp3.Dns
 import okhttp3.Interceptor
 import okhttp3.Request
@@ -202,9 +204,11 @@ internal class RetriedCall(
     ): NextStep {
         if (isCancelled) return session.cancelled(cancelKind())
         val overrule = if (outlivesCut) hooks.classify(request, timeout) else null
+        // That nothing was sent is proof, whatever ended the attempt.
+        val kind = failureKind(timeout, witness).takeIf { outlivesCut && it.promise == Promise.NEVER_SENT } ?: FailureKind.ATTEMPT_TIMEOUT
         val step =
             session.failed(
-                Outcome.failure(FailureKind.ATTEMPT_TIMEOUT, timeout, bodyUntouched = outlivesCut && isBodyUntouched, overrule = overrule),
+                Outcome.failure(kind, timeout, bodyUntouched = outlivesCut && isBodyUntouched, overrule = overrule),
             )
         // A cancelled call has no next attempt, even if the core's clock is a little behind the timer's.
         return if (outlivesCut) step else session.stopped(StopReason.Elapsed)

@@ -3,11 +3,17 @@ package dev.comeback.okhttp
 
 import dev.comeback.Jitter
 import dev.comeback.RetryPolicy
+import dev.comeback.StopReason
+import dev.comeback.SystemTime
+import dev.comeback.retryReport
 import okhttp3.Interceptor
 import okhttp3.OkHttpClient
 import org.junit.jupiter.api.Test
+import java.io.InterruptedIOException
+import java.net.ServerSocket
 import java.time.Duration
 import kotlin.test.assertEquals
+import kotlin.test.assertIs
 
 internal class AttemptLimitsTest {
     private class Timeouts : Interceptor {
@@ -78,4 +84,29 @@ internal class AttemptLimitsTest {
             }
         assertEquals(List(2) { listOf(1_234, 5_000, 5_000) }, timeoutsOfAttempts(policy) { allTimeouts(60) })
     }
+
+    @Test
+    fun `a POST that its timeout ends while it connects has sent nothing, and goes again`() =
+        Ground(clock = SystemTime, driver = Driver.FACTORY).use { ground ->
+            ServerSocket(0, 5, LOOPBACK).use { silent ->
+                val policy =
+                    RetryPolicy {
+                        attemptTimeoutMillis = 200
+                        baseMillis = 1
+                        capMillis = 1
+                        maxAttempts = 2
+                    }
+                val url =
+                    ground
+                        .url()
+                        .newBuilder()
+                        .scheme("https")
+                        .port(silent.localPort)
+                        .build()
+                val left = ground.calls(policy).outcomeOf(ground.post { url(url) })
+                assertIs<InterruptedIOException>(left)
+                assertEquals(StopReason.Attempts, left.retryReport?.reason)
+                assertEquals(2, left.retryReport?.counted)
+            }
+        }
 }
