@@ -10,6 +10,7 @@ import java.util.UUID
  * @property clientResendsOff the client must not send again by itself
  * @property connectNanos how long one route's connect may take, where the client's own limit is not shorter; null: the client's own
  * @property inactivityNanos the same for reads and writes
+ * @property path the network's path on which the attempt goes out, [NetworkSnapshot.path]; null: any
  * @suppress
  */
 @InternalComebackApi
@@ -17,14 +18,17 @@ public class LayerAbove(
     public val clientResendsOff: Boolean,
     public val connectNanos: Long?,
     public val inactivityNanos: Long?,
+    public val path: Long? = null,
 ) {
     /** The header's value. */
-    public fun encoded(): String = "$clientResendsOff/${connectNanos ?: ""}/${inactivityNanos ?: ""}"
+    public fun encoded(): String = "$clientResendsOff/${connectNanos ?: ""}/${inactivityNanos ?: ""}/${path ?: ""}"
 
     public companion object {
         /** The header's name: another in each process, so that no caller can have sent it. */
         @JvmField
         public val header: String = "Comeback-Layer-" + UUID.randomUUID().toString().take(8)
+
+        private const val NUMBERS = 3
 
         private val onThisThread = ThreadLocal<Boolean>()
 
@@ -36,7 +40,8 @@ public class LayerAbove(
         /** What [encoded] wrote. */
         public fun decode(value: String): LayerAbove {
             val parts = value.split('/')
-            return LayerAbove(parts[0].toBoolean(), parts.getOrNull(1)?.toLongOrNull(), parts.getOrNull(2)?.toLongOrNull())
+            val numbers = List(NUMBERS) { parts.getOrNull(it + 1)?.toLongOrNull() }
+            return LayerAbove(parts[0].toBoolean(), numbers[0], numbers[1], numbers[2])
         }
     }
 }

@@ -1,7 +1,8 @@
 // How long it is from the network's return to the next attempt of waiting coroutines: from `restored()` being called to each block of `retry { }`
 // running again. They share two threads or as many as there are processors, so the last of 10,000 runs when all others have run.
 //
-// The columns are those of Edge.kt, but "cpu" is what telling took of a processor; "no call" is a coroutine that suspends until the network's return and does nothing else.
+// The columns are those of Edge.kt, but "cpu" is what telling took of a processor; "no call" is a coroutine that suspends
+// until the network's return and does nothing else.
 package dev.comeback.bench
 
 import dev.comeback.Comeback

@@ -26,7 +26,7 @@ internal class AttemptGuard(
     private val comeback: Comeback,
     private val session: CallSession,
     private val body: BodyWatch,
-    private val notedPath: Long,
+    val notedPath: Long,
     val facts: DriverFacts,
     private val attempt: CompletableJob,
     private val scope: CoroutineScope,

@@ -47,6 +47,9 @@ import java.util.UUID
  * [Comeback.close]. An attempt on a network that is gone is begun anew when the next one is there, if the request may go again. Redirects belong to
  * the call they came in. Web-socket upgrades pass; so does everything inside `comeback.retry { }`, which then has the call.
  *
+ * After the network has changed, attempts through Ktor's OkHttp engine use no connection from before, where OkHttp is 5.4 or newer: Ktor 3.5 itself
+ * brings 5.3, so name a newer one in the app. The connections of CIO and Java are these engines' own, and they may go on over one that is dead.
+ *
  * Of [HttpTimeout] that was installed before this the request timeout limits the whole call, waits included; installed after it, each attempt.
  *
  * An interceptor of Comeback's inside Ktor's OkHttp engine stands down, unless the engine was shared with an older client that has no [ComebackRetry].
@@ -85,7 +88,7 @@ private class Door(
     /** Installed before this one, it is outside: its request timeout is the whole call's. */
     private val isTimeoutOutside = client.pluginOrNull(HttpTimeout) != null
 
-    private val engine = Engine(client)
+    private val engine = Engine(client, comeback)
 
     suspend fun send(
         sender: Send.Sender,
@@ -171,7 +174,7 @@ private class Door(
         val inactivity = guard.inactivityNanos
         val connect = listOfNotNull(inactivity, guard.facts.connectTimeoutNanos).minOrNull()
         if (engine.takesLayers) {
-            request.headers[LayerAbove.header] = LayerAbove(guard.facts.clientResendsOff, connect, inactivity).encoded()
+            request.headers[LayerAbove.header] = LayerAbove(guard.facts.clientResendsOff, connect, inactivity, guard.notedPath).encoded()
         } else if ((connect != null || inactivity != null) && HttpTimeoutCapability in client.engine.supportedCapabilities) {
             val own = request.getCapabilityOrNull(HttpTimeoutCapability)
             val limited =

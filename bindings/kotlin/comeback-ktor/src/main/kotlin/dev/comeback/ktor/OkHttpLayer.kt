@@ -21,7 +21,10 @@ internal object OkHttpLayer {
      * Whether requests of [client] may carry the header. It is taken away by an interceptor of ours, which is put into the engine's configuration
      * here. An engine that another client uses already may have built OkHttp clients without it: there no header is sent.
      */
-    fun prepare(client: HttpClient): Boolean {
+    fun prepare(
+        client: HttpClient,
+        path: Long,
+    ): Boolean {
         val config = client.engine.config as? OkHttpConfig ?: return false
         val isShared =
             client.engine.coroutineContext.job.children
@@ -30,7 +33,7 @@ internal object OkHttpLayer {
             if (!isShared) {
                 config.config {
                     // Before all of the app's own: what they sign or log is the request as it would be without us.
-                    interceptors().add(0, Layer)
+                    interceptors().add(0, Layer(FreshPools(path)))
                     addNetworkInterceptor(RetryAfterGuard)
                 }
             }
@@ -44,7 +47,9 @@ internal object OkHttpLayer {
         return (config.dns ?: config.preconfigured?.dns ?: Dns.SYSTEM) !== Dns.SYSTEM
     }
 
-    private object Layer : Interceptor {
+    private class Layer(
+        private val pools: FreshPools,
+    ) : Interceptor {
         override fun intercept(chain: Interceptor.Chain): Response {
             val said = chain.request().header(LayerAbove.header) ?: return chain.proceed(chain.request())
             val above = LayerAbove.decode(said)
@@ -55,7 +60,8 @@ internal object OkHttpLayer {
                     .removeHeader(LayerAbove.header)
                     .tag(LayerAbove::class.java, above)
                     .build()
-            return chain.limitedTo(above).proceed(request)
+            val limited = chain.limitedTo(above)
+            return (above.path?.let { pools.on(it, limited) } ?: limited).proceed(request)
         }
 
         private fun Interceptor.Chain.limitedTo(above: LayerAbove): Interceptor.Chain {

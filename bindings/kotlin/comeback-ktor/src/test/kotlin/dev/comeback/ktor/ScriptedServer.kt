@@ -17,6 +17,8 @@ internal class ScriptedServer(
 ) : AutoCloseable {
     class Answer(
         private val socket: Socket,
+        /** From 1. */
+        val connection: Int,
     ) {
         var keepsConnection = true
 
@@ -58,6 +60,9 @@ internal class ScriptedServer(
     /** Heads of the requests that came in. */
     val heads = CopyOnWriteArrayList<String>()
 
+    /** The connections they came over, from 1. */
+    val connections = CopyOnWriteArrayList<Int>()
+
     /** Their bodies. */
     val bodies = CopyOnWriteArrayList<String>()
 
@@ -67,13 +72,17 @@ internal class ScriptedServer(
                 while (true) {
                     val socket = listening.accept()
                     open += socket
-                    thread(isDaemon = true) { quietly { socket.use(::serve) } }
+                    val connection = open.size
+                    thread(isDaemon = true) { quietly { socket.use { serve(it, connection) } } }
                 }
             }
         }
     }
 
-    private fun serve(socket: Socket) {
+    private fun serve(
+        socket: Socket,
+        connection: Int,
+    ) {
         val input = BufferedInputStream(socket.getInputStream())
         while (true) {
             val head = generateSequence { line(input) }.takeWhile { it.isNotEmpty() }.joinToString("\n")
@@ -88,8 +97,9 @@ internal class ScriptedServer(
             var read = 0
             while (read < length) read += input.read(body, read, length - read).also { if (it < 0) return }
             heads += head
+            connections += connection
             bodies += body.decodeToString()
-            val answer = Answer(socket)
+            val answer = Answer(socket, connection)
             answer.answer(requests.incrementAndGet())
             if (!answer.keepsConnection) return
         }

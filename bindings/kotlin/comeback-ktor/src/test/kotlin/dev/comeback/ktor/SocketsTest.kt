@@ -31,6 +31,7 @@ import kotlinx.coroutines.runBlocking
 import kotlinx.coroutines.withTimeout
 import org.junit.jupiter.api.DynamicTest
 import org.junit.jupiter.api.DynamicTest.dynamicTest
+import org.junit.jupiter.api.Test
 import org.junit.jupiter.api.TestFactory
 import java.util.concurrent.CopyOnWriteArrayList
 import kotlin.test.assertEquals
@@ -206,6 +207,49 @@ class SocketsTest {
                 assertEquals(2, server.heads.size)
                 client.close()
                 comeback.close()
+            }
+        }
+
+    @Test
+    fun `after a handover nothing goes over the OkHttp engine's old connections, which the network has dropped without a word`(): Unit =
+        runBlocking {
+            // Whatever comes over the first connection after its first request is lost.
+            ScriptedServer { number -> if (number > 1 && connection == 1) stall() else status(200) }.use { server ->
+                val network = ManualConnectivity().apply { available(1) }
+                Comeback { connectivity = network }.use { comeback ->
+                    HttpClient(OkHttp) { install(ComebackRetry) { this.comeback = comeback } }.use { client ->
+                        withTimeout(20.seconds) {
+                            assertEquals(200, client.get(server.url).status.value)
+                            network.available(2)
+                            repeat(2) { assertEquals(200, client.get(server.url).status.value) }
+                        }
+                    }
+                }
+                assertEquals(listOf(1, 2, 2), server.connections.toList())
+            }
+        }
+
+    @Test
+    fun `a request that waits through a handover goes on over a fresh connection of the OkHttp engine's`(): Unit =
+        runBlocking {
+            ScriptedServer { number ->
+                when {
+                    number == 1 -> status(503)
+                    connection == 1 -> stall()
+                    else -> status(200)
+                }
+            }.use { server ->
+                val network = ManualConnectivity().apply { available(1) }
+                val moving = RetryListener { if (it is RetryEvent.WaitPlanned) network.available(2) }
+                Comeback {
+                    connectivity = network
+                    listener = moving
+                }.use { comeback ->
+                    HttpClient(OkHttp) { install(ComebackRetry) { this.comeback = comeback } }.use { client ->
+                        withTimeout(20.seconds) { assertEquals(200, client.get(server.url).status.value) }
+                    }
+                }
+                assertEquals(listOf(1, 2), server.connections.toList())
             }
         }
 
