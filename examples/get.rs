@@ -14,7 +14,11 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let url = arguments
         .next()
         .unwrap_or("https://example.org/".to_owned());
-    let back_after = arguments.next().map(|text| text.parse()).transpose()?;
+    let back_after = match arguments.next().map(|text| text.parse()) {
+        Some(Err(_)) => return Err("the second argument is a whole number of seconds".into()),
+        Some(Ok(seconds)) => Some(seconds),
+        None => None,
+    };
 
     let hub = Connectivity::new();
     let executor = Executor::builder()
@@ -29,15 +33,17 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             hub.restored();
         });
     }
-    match executor.get(url).send().await {
-        Ok(response) => {
-            println!("{}, {:?}", response.status(), response.version());
-            match response.retry_report() {
-                None => println!("the first answer was the answer"),
-                Some(report) => println!("{report:#?}"),
-            }
+    let response = match executor.get(url).send().await {
+        Ok(response) => response,
+        Err(error) => {
+            eprintln!("{error}\n{:#?}", error.report());
+            std::process::exit(1);
         }
-        Err(error) => println!("{error}"),
+    };
+    println!("{}, {:?}", response.status(), response.version());
+    match response.retry_report() {
+        None => println!("the first answer was the answer"),
+        Some(report) => println!("{report:#?}"),
     }
     Ok(())
 }

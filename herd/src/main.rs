@@ -14,6 +14,7 @@ use fleet::{Fate, MODEL, Model};
 use lexopt::{Arg, Parser, ValueExt};
 use serde::Serialize;
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 const HELP: &str = "\
 Many clients fail together: what each way of waiting does to the server. A simulation; nothing is sent.
@@ -52,7 +53,17 @@ impl Results {
     }
 }
 
-fn main() -> Result<()> {
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<()> {
     let (mut seed, mut svg, mut json) = (1, None::<PathBuf>, false);
     let mut arguments = Parser::from_env();
     while let Some(argument) = arguments.next()? {

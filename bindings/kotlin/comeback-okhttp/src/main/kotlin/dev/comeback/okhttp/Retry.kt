@@ -7,14 +7,14 @@ package dev.comeback.okhttp
  * ```
  * @Retry("payment")
  * @POST("orders")
- * suspend fun order(@Body order: Order): Receipt
+ * suspend fun order(@Header("Idempotency-Key") key: String, @Body order: Order): Receipt
  *
  * @Retry("read", maxAttempts = 6, maxElapsedMillis = 45_000)
  * @GET("timetable")
  * fun timetable(): Call<Timetable>
  * ```
  *
- * A name that is not known, or a value that is not valid, fails each call of the method before anything is sent, with an [java.io.IOException] that
+ * A POST goes again only with an idempotency key: as a header, or made by the policy. A name that is not known, or a value that is not valid, fails each call of the method before anything is sent, with an [java.io.IOException] that
  * says which method and what is known.
  *
  * @property policy `default`, `read`, `payment`, `batch`, `off`, or a name in [ComebackOkHttp.policies]
