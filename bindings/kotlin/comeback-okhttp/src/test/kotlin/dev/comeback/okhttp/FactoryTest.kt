@@ -102,7 +102,7 @@ internal class FactoryTest {
     fun `an attempt that takes longer than its timeout is given up, and the call goes on`(driver: Driver) =
         onGround(driver) { ground ->
             ground.server.enqueue(stalled())
-            val policy = RetryPolicy { attemptTimeoutMillis = 300 }
+            val policy = RetryPolicy { attemptTimeoutMillis = 1_000 }
             val call = ground.calls(policy).newCall(ground.request())
             call.execute().use { response ->
                 assertEquals(200, response.code)
@@ -123,7 +123,7 @@ internal class FactoryTest {
         onGround { ground ->
             ground.server.enqueue(stalled())
             val failure =
-                assertFailsWith<InterruptedIOException> { ground.calls(RetryPolicy { attemptTimeoutMillis = 300 }).send(ground.post()) }
+                assertFailsWith<InterruptedIOException> { ground.calls(RetryPolicy { attemptTimeoutMillis = 1_000 }).send(ground.post()) }
             assertEquals("timeout", failure.message)
             assertEquals(StopReason.NotRepeatable, failure.retryReport!!.reason)
             // None at all, if this machine was too slow for it.
