@@ -31,7 +31,7 @@ import java.util.concurrent.CountDownLatch
 import kotlin.concurrent.thread
 import kotlin.time.Duration.Companion.seconds
 
-private const val WARM_UP = 20
+private const val WARM_UP = 100
 private const val MANY = 200
 internal val THREADS = ManagementFactory.getThreadMXBean()
 private const val WAIT_NANOS = 60_000_000_000L
