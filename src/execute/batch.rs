@@ -11,14 +11,14 @@ use pin_project_lite::pin_project;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::connectivity::Connectivity;
-use super::drive::{AttemptStart, Attempts, CallSetting, Drive, Ended};
-use super::hooks::{By, Classify, Nobody, Notify, To};
+use super::drive::{AttemptStart, Attempts, Drive, Ended};
+use super::hooks::{Asked, By, Classify, Nobody, Notify, To};
 use super::listener::{RetryEvent, contained};
 use super::verdict::Verdict;
 use crate::event::{Event, Reason, Report};
 use crate::outcome::{FailureKind, Outcome, OutcomeClass, classify};
 use crate::policy::RetryPolicy;
-use crate::request::{Method, RequestFacts, may_repeat};
+use crate::request::{RequestFacts, may_repeat};
 
 /// Sends `records` with `operation` in rounds: the first with all of them, each later one with those that failed and are worth another try.
 ///
@@ -60,11 +60,8 @@ where
         records: records.into(),
         operation,
         policy,
-        connectivity: None,
-        request: RequestFacts::new(Method::Get),
         limit: None,
-        label: None,
-        seed: None,
+        asked: Asked::new(),
         classify: By(|_| Verdict::IN_DOUBT),
         notify: Nobody,
     }
@@ -81,11 +78,8 @@ pub struct Batch<'p, R, F, C, N = Nobody> {
     records: Arc<[R]>,
     operation: F,
     policy: &'p RetryPolicy,
-    connectivity: Option<Connectivity>,
-    request: RequestFacts,
     limit: Option<Arc<Semaphore>>,
-    label: Option<&'p str>,
-    seed: Option<u64>,
+    asked: Asked<'p>,
     classify: C,
     notify: N,
 }
@@ -97,7 +91,7 @@ where
 {
     /// The network, whose edges end waits, and whose clock the batch goes by. Without it timers alone do.
     pub fn connectivity(mut self, connectivity: &Connectivity) -> Self {
-        self.connectivity = Some(connectivity.clone());
+        self.asked.connectivity = Some(connectivity.clone());
         self
     }
 
@@ -110,19 +104,19 @@ where
 
     /// What kind of request a round is; see [`Retry::request`](crate::Retry::request).
     pub fn request(mut self, request: RequestFacts) -> Self {
-        self.request = request;
+        self.asked.request = request;
         self
     }
 
     /// Your name for the batch, for its events.
     pub fn label(mut self, label: &'p str) -> Self {
-        self.label = Some(label);
+        self.asked.label = Some(label);
         self
     }
 
     /// The seed of the batch's waits, to replay them; else from the operating system.
     pub fn seed(mut self, seed: u64) -> Self {
-        self.seed = Some(seed);
+        self.asked.seed = Some(seed);
         self
     }
 
@@ -132,11 +126,8 @@ where
             records: self.records,
             operation: self.operation,
             policy: self.policy,
-            connectivity: self.connectivity,
-            request: self.request,
             limit: self.limit,
-            label: self.label,
-            seed: self.seed,
+            asked: self.asked,
             classify: By(classify),
             notify: self.notify,
         }
@@ -148,11 +139,8 @@ where
             records: self.records,
             operation: self.operation,
             policy: self.policy,
-            connectivity: self.connectivity,
-            request: self.request,
             limit: self.limit,
-            label: self.label,
-            seed: self.seed,
+            asked: self.asked,
             classify: self.classify,
             notify: To(notify),
         }
@@ -171,9 +159,6 @@ where
     type IntoFuture = Batching<'p, R, F, A, T, E, C, N>;
 
     fn into_future(self) -> Batching<'p, R, F, A, T, E, C, N> {
-        let connectivity = self.connectivity.unwrap_or_else(Connectivity::unknown);
-        let mut setting = CallSetting::new(self.request, connectivity);
-        setting.seed = self.seed;
         let rounds = Rounds {
             pending: (0..self.records.len()).collect(),
             places: self.records.iter().map(|_| Place::new()).collect(),
@@ -181,15 +166,15 @@ where
             records: self.records,
             operation: self.operation,
             policy: self.policy,
-            request: self.request,
+            request: self.asked.request,
             gate: self.limit.map(Gate::new),
-            label: self.label,
+            label: self.asked.label,
             classify: self.classify,
             notify: self.notify,
             attempt: PhantomData,
         };
         Batching {
-            drive: Drive::new(rounds, self.policy, setting),
+            drive: Drive::new(rounds, self.policy, self.asked.setting()),
         }
     }
 }

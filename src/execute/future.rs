@@ -9,14 +9,14 @@ use std::task::{Context, Poll, ready};
 use pin_project_lite::pin_project;
 
 use super::connectivity::Connectivity;
-use super::drive::{AttemptStart, Attempts, CallSetting, Drive, Driven, Ended};
-use super::hooks::{By, Classify, EveryError, Nobody, Notify, To, When};
+use super::drive::{AttemptStart, Attempts, Drive, Driven, Ended};
+use super::hooks::{Asked, By, Classify, EveryError, Nobody, Notify, To, When};
 use super::listener::RetryEvent;
 use super::verdict::Verdict;
 use crate::event::{Event, Reason, Report};
 use crate::outcome::Outcome;
 use crate::policy::RetryPolicy;
-use crate::request::{Method, RequestFacts};
+use crate::request::RequestFacts;
 
 /// Gives every `FnMut() -> impl Future<Output = Result<T, E>>`, function or closure, the method [`retry`](Retryable::retry).
 ///
@@ -57,10 +57,7 @@ where
         Retry {
             operation: self,
             policy,
-            connectivity: None,
-            request: RequestFacts::new(Method::Get),
-            label: None,
-            seed: None,
+            asked: Asked::new(),
             classify: EveryError,
             notify: Nobody,
         }
@@ -79,10 +76,7 @@ where
 pub struct Retry<'p, F, C = EveryError, N = Nobody> {
     operation: F,
     policy: &'p RetryPolicy,
-    connectivity: Option<Connectivity>,
-    request: RequestFacts,
-    label: Option<&'p str>,
-    seed: Option<u64>,
+    asked: Asked<'p>,
     classify: C,
     notify: N,
 }
@@ -94,7 +88,7 @@ where
 {
     /// The network, whose edges end waits, and whose clock the call goes by. Without it timers alone do.
     pub fn connectivity(mut self, connectivity: &Connectivity) -> Self {
-        self.connectivity = Some(connectivity.clone());
+        self.asked.connectivity = Some(connectivity.clone());
         self
     }
 
@@ -114,67 +108,41 @@ where
     /// Hears the call's events in order: attempts that failed, waits, the end. To have the whole history of a call that went well too, fold
     /// them: `|event| report.hear(&event.event)`.
     pub fn notify<L: FnMut(&RetryEvent<'_>)>(self, notify: L) -> Retry<'p, F, C, To<L>> {
-        let Retry {
-            operation,
-            policy,
-            connectivity,
-            request,
-            label,
-            seed,
-            classify,
-            notify: _,
-        } = self;
         Retry {
-            operation,
-            policy,
-            connectivity,
-            request,
-            label,
-            seed,
-            classify,
+            operation: self.operation,
+            policy: self.policy,
+            asked: self.asked,
+            classify: self.classify,
             notify: To(notify),
         }
     }
 
     /// Your name for the call, for its events.
     pub fn label(mut self, label: &'p str) -> Self {
-        self.label = Some(label);
+        self.asked.label = Some(label);
         self
     }
 
     /// What kind of request the operation is, where it is one. A keyless POST, for instance, goes again only when it provably never arrived
     /// ([`Verdict::NEVER_SENT`]).
     pub fn request(mut self, request: RequestFacts) -> Self {
-        self.request = request;
+        self.asked.request = request;
         self
     }
 
     /// The seed of the call's waits, to replay them; else from the operating system.
     pub fn seed(mut self, seed: u64) -> Self {
-        self.seed = Some(seed);
+        self.asked.seed = Some(seed);
         self
     }
 
     fn classified<V>(self, classify: V) -> Retry<'p, F, V, N> {
-        let Retry {
-            operation,
-            policy,
-            connectivity,
-            request,
-            label,
-            seed,
-            classify: _,
-            notify,
-        } = self;
         Retry {
-            operation,
-            policy,
-            connectivity,
-            request,
-            label,
-            seed,
+            operation: self.operation,
+            policy: self.policy,
+            asked: self.asked,
             classify,
-            notify,
+            notify: self.notify,
         }
     }
 }
@@ -190,18 +158,15 @@ where
     type IntoFuture = Retrying<'p, F, A, C, N>;
 
     fn into_future(self) -> Retrying<'p, F, A, C, N> {
-        let connectivity = self.connectivity.unwrap_or_else(Connectivity::unknown);
-        let mut setting = CallSetting::new(self.request, connectivity);
-        setting.seed = self.seed;
         let operation = Operation {
             operation: self.operation,
-            label: self.label,
+            label: self.asked.label,
             classify: self.classify,
             notify: self.notify,
             attempt: PhantomData,
         };
         Retrying {
-            drive: Drive::new(operation, self.policy, setting),
+            drive: Drive::new(operation, self.policy, self.asked.setting()),
         }
     }
 }

@@ -1,7 +1,38 @@
 //! What an app may say and hear at a call site: closures by their type, so that none is boxed.
 
+use super::connectivity::Connectivity;
+use super::drive::CallSetting;
 use super::listener::RetryEvent;
 use super::verdict::Verdict;
+use crate::request::{Method, RequestFacts};
+
+/// What a call site may say besides its hooks, for one operation and for a batch alike.
+pub(super) struct Asked<'p> {
+    pub(super) connectivity: Option<Connectivity>,
+    pub(super) request: RequestFacts,
+    pub(super) label: Option<&'p str>,
+    pub(super) seed: Option<u64>,
+}
+
+impl Asked<'_> {
+    /// Nothing was said: what is asked to be retried may be repeated, as a GET.
+    pub(super) fn new() -> Self {
+        Asked {
+            connectivity: None,
+            request: RequestFacts::new(Method::Get),
+            label: None,
+            seed: None,
+        }
+    }
+
+    pub(super) fn setting(self) -> CallSetting {
+        let connectivity = self.connectivity.unwrap_or_else(Connectivity::unknown);
+        CallSetting {
+            seed: self.seed,
+            ..CallSetting::new(self.request, connectivity)
+        }
+    }
+}
 
 /// Says what a result means. Implemented here only.
 pub trait Classify<O>: sealed::Sealed {
