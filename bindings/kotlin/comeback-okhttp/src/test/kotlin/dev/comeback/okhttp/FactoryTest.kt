@@ -21,7 +21,6 @@ import org.junit.jupiter.api.Timeout
 import org.junit.jupiter.params.ParameterizedTest
 import org.junit.jupiter.params.provider.EnumSource
 import java.io.InterruptedIOException
-import java.net.InetAddress
 import java.net.Socket
 import java.util.concurrent.CompletableFuture
 import java.util.concurrent.CopyOnWriteArrayList
@@ -29,7 +28,6 @@ import java.util.concurrent.CountDownLatch
 import java.util.concurrent.ExecutionException
 import java.util.concurrent.TimeUnit
 import java.util.concurrent.atomic.AtomicInteger
-import javax.net.SocketFactory
 import kotlin.test.assertEquals
 import kotlin.test.assertFailsWith
 import kotlin.test.assertFalse
@@ -172,7 +170,7 @@ internal class FactoryTest {
         }
 
     /** The first connect hangs until its socket is closed, as on a network that carries nothing. */
-    private class HangingOnce : SocketFactory() {
+    private class HangingOnce : UnconnectedSockets() {
         val hangs = CountDownLatch(1)
         private val made = AtomicInteger()
 
@@ -198,30 +196,6 @@ internal class FactoryTest {
                     }
                 }
             }
-
-        override fun createSocket(
-            host: String?,
-            port: Int,
-        ): Socket = throw UnsupportedOperationException()
-
-        override fun createSocket(
-            host: String?,
-            port: Int,
-            localHost: InetAddress?,
-            localPort: Int,
-        ): Socket = throw UnsupportedOperationException()
-
-        override fun createSocket(
-            host: InetAddress?,
-            port: Int,
-        ): Socket = throw UnsupportedOperationException()
-
-        override fun createSocket(
-            address: InetAddress?,
-            port: Int,
-            localAddress: InetAddress?,
-            localPort: Int,
-        ): Socket = throw UnsupportedOperationException()
     }
 
     @ParameterizedTest

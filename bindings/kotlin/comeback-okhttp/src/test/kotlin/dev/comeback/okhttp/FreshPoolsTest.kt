@@ -10,11 +10,9 @@ import org.junit.jupiter.api.Assumptions.assumeTrue
 import org.junit.jupiter.api.Test
 import org.junit.jupiter.params.ParameterizedClass
 import org.junit.jupiter.params.provider.EnumSource
-import java.net.InetAddress
 import java.net.Socket
 import java.util.concurrent.CountDownLatch
 import java.util.concurrent.TimeUnit
-import javax.net.SocketFactory
 import kotlin.test.assertEquals
 
 @ParameterizedClass
@@ -92,7 +90,7 @@ internal class FreshPoolsTest(
         }
 
     /** What Android's sockets do when they are closed on the main thread. */
-    private object ThrowingAtClose : SocketFactory() {
+    private object ThrowingAtClose : UnconnectedSockets() {
         override fun createSocket(): Socket =
             object : Socket() {
                 override fun close() {
@@ -100,30 +98,6 @@ internal class FreshPoolsTest(
                     throw IllegalStateException("network on the main thread")
                 }
             }
-
-        override fun createSocket(
-            host: String?,
-            port: Int,
-        ): Socket = throw UnsupportedOperationException()
-
-        override fun createSocket(
-            host: String?,
-            port: Int,
-            localHost: InetAddress?,
-            localPort: Int,
-        ): Socket = throw UnsupportedOperationException()
-
-        override fun createSocket(
-            host: InetAddress?,
-            port: Int,
-        ): Socket = throw UnsupportedOperationException()
-
-        override fun createSocket(
-            address: InetAddress?,
-            port: Int,
-            localAddress: InetAddress?,
-            localPort: Int,
-        ): Socket = throw UnsupportedOperationException()
     }
 
     @Test
