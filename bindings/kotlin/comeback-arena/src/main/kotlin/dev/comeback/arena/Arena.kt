@@ -97,4 +97,4 @@ internal fun match(
 }
 
 /** READ starts nothing later than this after the tap: 100 ms before its 20 s are over. */
-private val LAST_START = PATIENCE.inWholeMilliseconds - 100
+internal val LAST_START = PATIENCE.inWholeMilliseconds - 100

@@ -4,6 +4,7 @@ package dev.comeback.arena
 import arrow.resilience.Schedule
 import arrow.resilience.retry
 import dev.comeback.Comeback
+import dev.comeback.Offline
 import dev.comeback.RetryPolicy
 import dev.comeback.coroutines.retry
 import dev.comeback.ktor.ComebackRetry
@@ -53,9 +54,12 @@ internal enum class Signal {
     NO_PATH,
 }
 
+/** Comeback as it comes. */
+internal const val COMEBACK = "comeback"
+
 internal val CLIENTS: List<Client> =
     listOf(
-        Client("comeback", "Ktor plugin, RetryPolicy.READ as it comes") { comebackPlugin(Signal.ALL) },
+        Client(COMEBACK, "Ktor plugin, RetryPolicy.READ as it comes") { comebackPlugin(Signal.ALL) },
         Client("comeback retry { }", "retry(RetryPolicy.READ) { }: cannot give up an attempt in flight") {
             val comeback = comeback(Signal.ALL)
             val call: suspend (Tap) -> Unit = { tap -> comeback.retry(RetryPolicy.READ) { attempt(tap) } }
@@ -64,6 +68,9 @@ internal val CLIENTS: List<Client> =
         Client("… without restart", "Ktor plugin that is not told that old connections are dead") { comebackPlugin(Signal.NO_PATH) },
         Client("… without parking", "Ktor plugin that hears of returns only") { comebackPlugin(Signal.RETURNS) },
         Client("… without the signal", "Ktor plugin that hears nothing of the network") { comebackPlugin(Signal.NONE) },
+        Client("… with offline = park", "Ktor plugin, READ that parks however old the loss is") {
+            comebackPlugin(Signal.ALL, RetryPolicy(RetryPolicy.READ) { offline = Offline.PARK })
+        },
         Client(
             "Ktor HttpRequestRetry",
             "4 retries on exceptions and timeouts, exponentialDelay 1 s to 8 s, its own 1 s of jitter; within 20 s",
@@ -125,23 +132,29 @@ internal val CLIENTS: List<Client> =
             }
         },
         Client("one attempt", "no retry at all") { within { tap -> attempt(tap) } },
-        Client("schedule of WorkManager", "needs a connected network; waits 30, 60, 120, 240 s between 5 attempts; no time limit") {
+        Client("schedule of WorkManager", "needs a connected network; waits 30, 60, 120 s … between runs, at most 5 h; no time limit") {
             val call: suspend (Tap) -> Unit = { tap -> workManager(tap) }
             call
         },
-        Client("schedule of Datadog", "10 s between uploads, 10 % more after each failure up to 20 s, none while offline; no time limit") {
+        Client(
+            "schedule of Datadog",
+            "a tick after 25 s, each 10 % later up to 50 s, 60 s after an I/O error; none uploads while offline; no time limit",
+        ) {
             val call: suspend (Tap) -> Unit = { tap -> datadog(tap) }
             call
         },
     )
 
-private fun Ground.comebackPlugin(signal: Signal): suspend (Tap) -> Unit {
+private fun Ground.comebackPlugin(
+    signal: Signal,
+    read: RetryPolicy = RetryPolicy.READ,
+): suspend (Tap) -> Unit {
     val app: Comeback = comeback(signal)
     val http =
         ktor {
             install(ComebackRetry) {
                 comeback = app
-                policy = RetryPolicy.READ
+                policy = read
             }
         }
     return { tap -> get(http, tap) }
@@ -152,31 +165,40 @@ private fun within(call: suspend (Tap) -> Unit): suspend (Tap) -> Unit = { tap -
 
 private fun Ground.calling(http: HttpClient): suspend (Tap) -> Unit = within { tap -> get(http, tap) }
 
-/** `setConstraints(CONNECTED)`, `setBackoffCriteria(EXPONENTIAL, 30 s)`: the backoff runs out first, then the constraint is waited for. */
+/**
+ * `setConstraints(CONNECTED)` and the default backoff: exponential, 30 s, doubled after each run, at most 5 h (`WorkSpec.calculateNextRunTime` of
+ * androidx.work). The backoff runs out first, then the constraint is waited for.
+ */
 private suspend fun Ground.workManager(tap: Tap) {
-    for (run in 0 until ATTEMPTS) {
+    var wait = 30_000L
+    while (true) {
         untilOnline()
         try {
             return attempt(tap)
-        } catch (failure: IOException) {
-            if (run == ATTEMPTS - 1) throw failure
-            delay(30_000L shl run)
+        } catch (_: IOException) {
+            // Result.retry()
         }
+        delay(wait)
+        wait = minOf(wait * 2, 5 * 3_600_000L)
     }
 }
 
-/** Upload frequency AVERAGE: a step of 2 s, five steps at first, ten at most; a tick without a network uploads nothing. */
+/**
+ * `UploadFrequency.AVERAGE`: a step of 5 s, five of them at first, ten at most (`DataUploadConfiguration`, `DefaultUploadSchedulerStrategy` of
+ * dd-sdk-android 2). The tap is the first tick; a tick without a network uploads nothing.
+ */
 private suspend fun Ground.datadog(tap: Tap) {
-    var wait = 10_000L
+    var wait = 25_000L
     while (true) {
-        if (!isOffline()) {
+        if (isOffline()) {
+            wait = minOf(wait * 110 / 100, 50_000L)
+        } else {
             try {
                 return attempt(tap)
             } catch (_: IOException) {
-                // The batch stays for the next tick.
+                wait = 60_000L
             }
         }
         delay(wait)
-        wait = minOf(wait * 110 / 100, 20_000L)
     }
 }

@@ -87,6 +87,12 @@ internal class Link(
         return at
     }
 
+    /** The same for whoever has a phone's system between: while it says offline, nothing goes out. */
+    fun firstOpenChance(start: Long): Long {
+        var at = firstChance(start)
+        while (true) at = firstChance(offlineUntil(at) ?: return at)
+    }
+
     /** Whether an exchange that begins now gets its answer. */
     private fun gets(start: Long): Boolean {
         var at = start

@@ -54,14 +54,21 @@ private class Picture(
         var x = SIDE
         for ((colour, meaning) in listOf(
             DEAD to "link dead",
-            RED to "gave up",
-            AMBER to "served, but more than 5 s after the link's return",
+            PALE to "gave up, as the limit had to",
+            RED to "gave up, could have been served",
+            AMBER to "served, more than 5 s after the link's return",
         )) {
             rect(x.toDouble(), 88.0, 20.0, 12.0, colour)
             text(x + 26, 98, meaning, 12, SOFT)
             x += 26 + (meaning.length * 6.3).toInt() + 20
         }
-        text(x, 98, "figures: served of the taps that the limit serves, in long windows", 12, SOFT)
+        text(
+            SIDE,
+            118,
+            "Figures: served of what the limit serves, in windows of 10 s and more. It starts an attempt within 19.9 s, where it is answered.",
+            12,
+            SOFT,
+        )
     }
 
     private fun strip() {
@@ -84,8 +91,11 @@ private class Picture(
         text(SIDE, top + 14, run.name, 13, if (run.name.startsWith("comeback")) BLUE else INK, bold = true)
         text(SIDE, top + 28, figures(run), 11, SOFT)
         rect(LEFT.toDouble(), top + 4.0, (WIDTH - SIDE - LEFT).toDouble(), LANE - 8.0, PLOT)
+        val givenUp = run.stories.filterNot { it.succeeded }
+        ticks(top, givenUp.filterNot { it.isPossible }, PALE)
         ticks(top, run.stories.filter { story -> story.lag.let { it != null && it > LATE } }, AMBER)
-        ticks(top, run.stories.filterNot { it.succeeded }, RED)
+        // Last, so that it is seen wherever it is: what matters.
+        ticks(top, givenUp.filter { it.isPossible }, RED)
     }
 
     /** Taps that fall on the same tenth of a pixel share a tick. */
@@ -120,7 +130,8 @@ private class Picture(
                 """<text x="${number(lagX(millis))}" y="${bottom + 15}" font-size="11" fill="$SOFT" text-anchor="middle">$label</text>""",
             )
         }
-        curves.forEachIndexed { index, run ->
+        // The first in the list on top of the others.
+        for ((index, run) in curves.withIndex().reversed()) {
             val colour = COLOURS[index % COLOURS.size]
             val dash = if (index >= COLOURS.size) """ stroke-dasharray="4 3"""" else ""
             val stories = run.inLongWindows()
@@ -188,9 +199,9 @@ private class Picture(
         const val WIDTH = 1000
         const val SIDE = 28
         const val LEFT = 232
-        const val STRIP_TOP = 122
+        const val STRIP_TOP = 142
         const val STRIP = 24
-        const val LANES_TOP = 156
+        const val LANES_TOP = 176
         const val LANE = 36
         const val CHART_GAP = 40
         const val CHART = 280
@@ -210,6 +221,7 @@ private class Picture(
         const val DEAD = "#8c959f"
         const val INK = "#1f2328"
         const val SOFT = "#57606a"
+        const val PALE = "#e6b8b7"
         const val RED = "#cf222e"
         const val AMBER = "#d4a72c"
         const val BLUE = "#0969da"

@@ -39,7 +39,18 @@ internal fun tables(match: Match): String =
         }
         group("Taps in dead windows of 10 s and more", match) { it.inLongWindows() }
         group("Taps uniform in time", match) { it.uniform() }
+        shortfall(match)
     }
+
+private fun StringBuilder.shortfall(match: Match) {
+    val comeback = match.clients.find { it.name == COMEBACK } ?: return
+    appendLine()
+    appendLine("Taps in dead windows of 10 s and more that the limit serves and $COMEBACK does not:")
+    for (short in shortfalls(match.link, comeback)) {
+        val causes = short.causes.entries.joinToString("; ") { (cause, taps) -> "$taps: ${cause.text}" }
+        appendLine("  window of ${short.window.millis / SECOND} s at ${short.window.from / SECOND} s".padEnd(34) + causes)
+    }
+}
 
 private fun StringBuilder.group(
     title: String,
@@ -92,7 +103,14 @@ internal fun json(match: Match): String {
             """{"name":${quoted(run.name)},${fields(score(run.stories))},"uniform":{${fields(score(run.uniform()))}},""" +
                 """"long":{${fields(score(run.inLongWindows()))}}}"""
         }
-    return """{"clients":[$clients],"seed":${match.seed},"taps":${match.moments.size},"trace":${trace(match.link.trace.statistics)},""" +
+    val short =
+        match.clients.filter { it.name == COMEBACK }.flatMap { shortfalls(match.link, it) }.joinToString(",") { short ->
+            val causes = Cause.entries.joinToString(",") { """"${it.field}":${short.causes[it] ?: 0}""" }
+            """{"window_at_s":${short.window.from / SECOND},"window_s":${short.window.millis / SECOND},$causes}"""
+        }
+    return """{"clients":[$clients],"shortfall":[$short],"seed":${match.seed},"taps":${match.moments.size},"trace":${trace(
+        match.link.trace.statistics,
+    )},""" +
         """"recorded":[${RECORDED.joinToString(",", transform = ::trace)}],""" +
         """"model":{"loss_late_ms":${model.lossLate},"return_late_ms":${model.returnLate},"exchange_ms":${model.exchange},""" +
         """"connect_timeout_ms":${model.connectTimeout},"read_timeout_ms":${model.readTimeout}}}"""

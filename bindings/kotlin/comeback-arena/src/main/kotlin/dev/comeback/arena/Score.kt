@@ -17,7 +17,7 @@ internal data class Score(
     val lagAllP90: Long?,
     val sendsPerRequest: Double,
     val deadSends: Int,
-    /** From a tap to the failure that is told, over the given-up ones. */
+    /** From a tap to the failure that is told, over the given-up ones. The limit tells nobody. */
     val failureP50: Long?,
     val failureP90: Long?,
 ) {
@@ -30,7 +30,7 @@ internal data class Score(
 internal fun score(stories: List<Story>): Score {
     val lags = stories.mapNotNull { it.lag }.sorted()
     val all = stories.map { it.lag ?: Long.MAX_VALUE }.sorted()
-    val failures = stories.filterNot { it.succeeded }.map { it.endedAt - it.moment.at }.sorted()
+    val failures = stories.filter { !it.succeeded && it.sends > 0 }.map { it.endedAt - it.moment.at }.sorted()
     val possible = stories.filter { it.isPossible }
     return Score(
         taps = stories.size,

@@ -74,6 +74,14 @@ class LinkTest {
     }
 
     @Test
+    fun `for whoever has a system between, the first instant is also after its word`() {
+        val link = link("+-------++")
+        assertEquals(8_000, link.firstChance(2_000))
+        assertEquals(8_500, link.firstOpenChance(2_000))
+        assertEquals(500, link.firstOpenChance(500))
+    }
+
+    @Test
     fun `the dead window of an instant is found and a live instant has none`() {
         val trace = link("+--+-+").trace
         assertEquals(Span(1_000, 3_000), trace.outageAt(2_999))

@@ -41,9 +41,28 @@ class MatchTest {
             assertTrue(score.lagP50!! <= model.returnLate + model.exchange + 100, "$score")
             assertTrue(score.lagP90!! <= model.returnLate + model.exchange + 100, "$score")
         }
+        // Whatever it misses has a reason that its policy or the system gives.
+        val reasons = shortfalls(match.link, match.clients.first()).flatMap { it.causes.keys }
+        assertTrue(Cause.OTHER !in reasons, "$reasons")
         // What makes the difference is the signal.
         assertTrue(deaf.percentOfPossible!! < 95, "$deaf")
         assertTrue(deaf.lagP50!! > model.returnLate + model.exchange + 100, "$deaf")
+    }
+
+    @Test
+    fun `a loss older than two minutes is not waited for, unless the policy parks`() {
+        val trace = Trace("one long window", BooleanArray(320) { it !in 20 until 220 })
+        val moments = List(15) { Moment(200_500L + it * 1_000, isInLongWindow = true) }
+        val clients = listOf("comeback", "… with offline = park").map(::client)
+        val match = match(Link(trace, LinkModel()), moments, seed = 1, clients)
+        val (asItComes, parks) = match.clients.map { it.inLongWindows() }
+        assertTrue(match.limit.stories.all { it.succeeded })
+        assertTrue(parks.filter { it.moment.at > 201_000 }.all { it.succeeded })
+        assertTrue(asItComes.all { !it.succeeded && it.endedAt == it.moment.at })
+        assertEquals(
+            mapOf(Cause.TOLD_TOO_LATE to 1, Cause.LOSS_TOO_OLD to 14),
+            shortfalls(match.link, match.clients.first()).single().causes,
+        )
     }
 
     @Test
