@@ -7,7 +7,9 @@ use comeback::{
     Connectivity, FailureKind, OutcomeClass, Reason, Reported, RetryPolicy, TokioClock, What,
 };
 
-use crate::ground::{Log, every, executor, outcome, reason, soon, with};
+use http_body_util::BodyExt;
+
+use crate::ground::{Log, every, executor, http2, outcome, reason, soon, with};
 use crate::server::{Act, Server};
 
 #[tokio::test]
@@ -119,6 +121,26 @@ async fn of_a_body_that_is_longer_the_rest_stays_to_be_read() {
     let request = executor(soon()).get(server.url("/")).read_up_to(4);
     let response = request.send().await.unwrap();
     assert_eq!(response.text().await.unwrap(), "onetwothree");
+}
+
+#[tokio::test]
+async fn reading_the_body_keeps_its_trailers() {
+    let server = Server::start([Act::Trailer("grpc-status", "0")]).await;
+    let request = with(soon(), http2).get(server.url("/")).read_up_to(100);
+    let response = request.send().await.unwrap();
+    let body = http::Response::<reqwest::Body>::from(response).into_body();
+    let read = body.collect().await.unwrap();
+    assert_eq!(read.trailers().unwrap()["grpc-status"], "0");
+    assert_eq!(read.to_bytes(), "ok");
+}
+
+#[tokio::test]
+async fn of_a_body_that_is_longer_the_whole_length_is_told() {
+    let pieces = vec!["one", "two", "three"];
+    let server = Server::start([Act::Trickle(pieces, Duration::ZERO)]).await;
+    let request = executor(soon()).get(server.url("/")).read_up_to(4);
+    let response = request.send().await.unwrap();
+    assert_eq!(response.content_length(), Some(11));
 }
 
 #[tokio::test]

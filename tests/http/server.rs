@@ -60,6 +60,8 @@ pub(crate) enum Act {
     StallInBody,
     /// Answers 200 and sends these pieces, each after this long.
     Trickle(Vec<&'static str>, Duration),
+    /// Answers 200 and `ok`, and after the body with this trailer; over HTTP/2.
+    Trailer(&'static str, &'static str),
     /// Answers with this status and these headers.
     Status(u16, Vec<(&'static str, String)>),
     /// Reads the request and ends its HTTP/2 stream with this code.
@@ -395,6 +397,12 @@ async fn answer(
         Act::Trickle(texts, every) => {
             let length = texts.iter().map(|text| text.len()).sum();
             Ok(sized(length, pieces(texts, every, Ending::Whole)))
+        }
+        Act::Trailer(name, value) => {
+            let mut trailers = hyper::HeaderMap::new();
+            trailers.insert(name, value.parse()?);
+            let trailers = std::future::ready(Some(Ok(trailers)));
+            Ok(Response::new(full("ok").with_trailers(trailers).boxed()))
         }
         Act::Status(status, headers) => {
             let mut response = Response::builder().status(status);

@@ -1,6 +1,7 @@
 //! Responses: reading one as part of its attempt, and reading one of a later attempt within its limit.
 
 use std::collections::VecDeque;
+use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -14,55 +15,60 @@ use tokio::time::{Instant, Sleep, sleep};
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Reads the body to its end, or as far as `limit` bytes and the piece that crosses it; what comes after stays to be read.
-pub(super) async fn read(mut response: Response, limit: u64) -> Result<Response, reqwest::Error> {
-    let mut pieces = VecDeque::new();
+pub(super) async fn read(response: Response, limit: u64) -> Result<Response, reqwest::Error> {
+    let (rebuild, mut body) = taken_apart(response);
+    let mut frames = VecDeque::new();
     let mut length = 0_u64;
     let mut ended = false;
     while length <= limit {
-        let Some(piece) = response.chunk().await? else {
+        let Some(frame) = poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await else {
             ended = true;
             break;
         };
-        length = length.saturating_add(piece.len() as u64);
-        pieces.push_back(piece);
+        let frame = frame?;
+        length = length.saturating_add(length_of(&frame));
+        frames.push_back(frame); // trailers too
     }
-    Ok(with_body(response, |rest| Read {
-        pieces,
-        rest: (!ended).then_some(rest),
-        size: ended.then_some(length),
-    }))
+    Ok(rebuild(Body::wrap(Read {
+        frames,
+        length,
+        rest: (!ended).then_some(body),
+    })))
 }
 
 /// The response, whose body fails once nothing came for `inactivity`. The client's own read timeout stays, and ends it where it is shorter.
 pub(super) fn within(response: Response, inactivity: Duration) -> Response {
-    with_body(response, |body| Within {
+    let (rebuild, body) = taken_apart(response);
+    rebuild(Body::wrap(Within {
         body,
         inactivity,
         timer: None,
-    })
+    }))
 }
 
-/// The same response with another body: status, headers, address and extensions stay.
-fn with_body<B>(response: Response, change: impl FnOnce(Body) -> B) -> Response
-where
-    B: HttpBody<Data = Bytes> + Send + Sync + 'static,
-    B::Error: Into<BoxError>,
-{
+/// A response's body, and what makes the same response with another: status, headers, address and extensions stay.
+fn taken_apart(response: Response) -> (impl FnOnce(Body) -> Response, Body) {
     let url = response.url().clone();
     let (mut head, body) = http::Response::<Body>::from(response).into_parts();
     // reqwest takes a response's address from an extension that only this builder can make.
     if let Ok(address) = http::Response::builder().url(url).body(()) {
         head.extensions.extend(address.into_parts().0.extensions);
     }
-    http::Response::from_parts(head, Body::wrap(change(body))).into()
+    let rebuild = |body| http::Response::from_parts(head, body).into();
+    (rebuild, body)
+}
+
+fn length_of(frame: &Frame<Bytes>) -> u64 {
+    frame.data_ref().map_or(0, |piece| piece.len() as u64)
 }
 
 /// What was read, and the rest.
 struct Read {
-    pieces: VecDeque<Bytes>,
+    frames: VecDeque<Frame<Bytes>>,
+    /// Of the frames, in bytes.
+    length: u64,
+    /// Gone with its end.
     rest: Option<Body>,
-    /// Known once everything was read.
-    size: Option<u64>,
 }
 
 impl HttpBody for Read {
@@ -73,11 +79,9 @@ impl HttpBody for Read {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, reqwest::Error>>> {
-        if let Some(piece) = self.pieces.pop_front() {
-            self.size = self
-                .size
-                .map(|size| size.saturating_sub(piece.len() as u64));
-            return Poll::Ready(Some(Ok(Frame::data(piece))));
+        if let Some(frame) = self.frames.pop_front() {
+            self.length = self.length.saturating_sub(length_of(&frame));
+            return Poll::Ready(Some(Ok(frame)));
         }
         match &mut self.rest {
             Some(rest) => Pin::new(rest).poll_frame(context),
@@ -86,11 +90,18 @@ impl HttpBody for Read {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.pieces.is_empty() && self.rest.as_ref().is_none_or(HttpBody::is_end_stream)
+        self.frames.is_empty() && self.rest.as_ref().is_none_or(HttpBody::is_end_stream)
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.size.map_or_else(SizeHint::new, SizeHint::with_exact)
+        let nothing = SizeHint::with_exact(0);
+        let rest = self.rest.as_ref().map_or(nothing, HttpBody::size_hint);
+        let mut whole = SizeHint::new();
+        whole.set_lower(self.length.saturating_add(rest.lower()));
+        if let Some(upper) = rest.upper() {
+            whole.set_upper(self.length.saturating_add(upper));
+        }
+        whole
     }
 }
 
