@@ -26,7 +26,8 @@
 //!
 //! There are no default features. `tokio` adds the executor: any future (`operation.retry(&policy).await`), batches, endless loops; see
 //! [`execute`](https://docs.rs/comeback/latest/comeback/execute/index.html). `reqwest` adds HTTP, `tracing` spans and events. `uniffi` adds the
-//! boundary to Kotlin, which is no API for Rust. The core needs Rust 1.85, and so does `tokio`, as far as its dependencies do; `uniffi` needs 1.88.
+//! boundary to Kotlin, which is no API for Rust. Rust 1.85 is enough for all but `uniffi` and
+//! `stored`, which need 1.88.
 //!
 //! A driver in one page; `attempt` stands for sending the request, the clock for yours:
 //!

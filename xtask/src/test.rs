@@ -80,12 +80,42 @@ fn rust_part(tally: &mut Tally) -> Result<()> {
             .args(others)
             .args(["--all-targets", "--", "-D", "warnings"]),
     )?;
+    with_oldest_compiler()?;
     counted(process::cargo("test").args(["--all-features"]), tally)?;
     counted(process::cargo("test").args(others), tally)?;
     step(
         process::cargo("doc")
             .args(["--no-deps", "--all-features"])
             .env("RUSTDOCFLAGS", "-D warnings"),
+    )
+}
+
+/// The compiler that `rust-version` promises, where rustup has it. Elsewhere clippy alone has looked: it knows since when the standard library
+/// has a name (`incompatible_msrv`), but nothing of the language and of dependencies.
+fn with_oldest_compiler() -> Result<()> {
+    let manifest = include_str!("../../Cargo.toml");
+    let promised = |line: &'static str| line.strip_prefix("rust-version = \"")?.split('"').next();
+    let Some(version) = manifest.lines().find_map(promised) else {
+        bail!("Cargo.toml names no `rust-version`");
+    };
+    let rustup = |program: &[&str]| {
+        let mut rustup = Command::new("rustup");
+        rustup.args(["run", version]).args(program);
+        rustup.current_dir(project::root());
+        rustup
+    };
+    let is_there = rustup(&["rustc", "--version"]).output();
+    if !is_there.is_ok_and(|output| output.status.success()) {
+        println!(
+            "\n== not compiled with Rust {version}, which is not here: `rustup toolchain install {version} --profile minimal`"
+        );
+        return Ok(());
+    }
+    // All that does not need the binding's newer compiler; an output directory of its own, for it would build the other one's things anew.
+    step(
+        rustup(&["cargo", "check", "--lib", "--features", "reqwest,tracing"])
+            .arg("--target-dir")
+            .arg(project::target().join("oldest")),
     )
 }
 
