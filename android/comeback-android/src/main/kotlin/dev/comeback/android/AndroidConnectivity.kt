@@ -49,7 +49,11 @@ public class AndroidConnectivity(
 
     /** @suppress */
     @InternalComebackApi
-    override val remembersFailures: Boolean get() = monitor.names.remembersFailures
+    override val network: Any? get() = monitor.names.network
+
+    /** @suppress */
+    @InternalComebackApi
+    override fun remembersFailureOn(network: Any?): Boolean = monitor.names.remembersFailureOn(network)
 
     /** @suppress */
     @InternalComebackApi

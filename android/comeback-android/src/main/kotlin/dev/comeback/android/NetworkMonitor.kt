@@ -10,6 +10,7 @@ import android.os.HandlerThread
 import android.os.Process
 import dev.comeback.InternalComebackApi
 import dev.comeback.ManualConnectivity
+import dev.comeback.NetworkState
 
 /**
  * All that is asked of the system is asked on this thread, at background priority, and never inside a callback: a call to ConnectivityManager is one
@@ -23,10 +24,13 @@ internal class NetworkMonitor(
     private val context: Context,
 ) {
     val hub = ManualConnectivity()
-    val names = NetworkNames { callback?.network }
+    val names = NetworkNames(isOffline = { hub.snapshot.state == NetworkState.OFFLINE }) { callback?.network }
 
     private val lock = Any()
     private var handler: Handler? = null
+
+    /** What was posted before there was a [handler]. */
+    private val early = ArrayList<() -> Unit>()
     private var closed = false
 
     @Volatile
@@ -43,7 +47,11 @@ internal class NetworkMonitor(
                         handler = own
                         !closed
                     }
-                if (isWanted) begin(own) else end()
+                if (isWanted) begin(own)
+                // Complete: who comes now posts.
+                for (action in early) orNull(action)
+                early.clear()
+                if (!isWanted) end()
             }
         }
 
@@ -62,9 +70,9 @@ internal class NetworkMonitor(
         running?.post { end() }
     }
 
-    /** Runs [action] on the monitor's thread; dropped if that has not come up yet, or no longer runs. */
+    /** Runs [action] on the monitor's thread, as soon as that has come up; dropped if it no longer runs. */
     fun post(action: () -> Unit) {
-        synchronized(lock) { handler }?.post { orNull(action) }
+        synchronized(lock) { handler.also { if (it == null) early += action } }?.post { orNull(action) }
     }
 
     private fun begin(own: Handler) {

@@ -26,26 +26,43 @@ internal fun interface Resolver {
  * The system remembers a failed look-up for 2 s by host and network, and by host alone where no network was named. On the default network by name
  * the memory is another one; from API 29 on it can be passed by.
  *
- * @param defaultNetwork null if there is none
+ * @param isOffline whether it is known that there is no network, which is more than that [defaultNetwork] knows of none
+ * @param defaultNetwork null if none is known
  */
 @OptIn(InternalComebackApi::class)
 internal class NetworkNames(
     private val pastMemory: Resolver? = if (Build.VERSION.SDK_INT >= Build.VERSION_CODES.Q) UncachedResolver else null,
     private val withMemory: Resolver = Resolver { network, host -> network.getAllByName(host).asList() },
     private val boundNetwork: () -> Network? = ::processNetwork,
+    private val isOffline: () -> Boolean = { false },
     private val defaultNetwork: () -> Network?,
 ) : NameLookUp {
-    override val remembersFailures: Boolean get() = pastMemory == null
+    /** The default network, or [NoNetwork]. */
+    override val network: Any? get() = defaultNetwork() ?: if (isOffline()) NoNetwork else null
+
+    override fun remembersFailureOn(network: Any?): Boolean {
+        // Without a network nobody is asked. The next one's handle is new, and nothing is remembered by it.
+        val now = defaultNetwork() ?: return !isOffline()
+        if (isBoundElsewhere(now)) return true
+        return pastMemory == null && (network == null || network == now)
+    }
 
     override fun lookUpAgain(host: String): List<InetAddress>? {
         // It would wait for answers.
         if (Looper.myLooper() === Looper.getMainLooper()) return null
         val network = defaultNetwork() ?: return null
-        // An app that has tied its process to one network means that one.
-        val bound = orNull(boundNetwork)
-        if (bound != null && bound != network) return null
+        if (isBoundElsewhere(network)) return null
         return orNull { (pastMemory ?: withMemory).lookUp(network, host) }?.takeIf { it.isNotEmpty() }
     }
+
+    /** An app that has tied its process to one network means that one. */
+    private fun isBoundElsewhere(network: Network): Boolean {
+        val bound = orNull(boundNetwork)
+        return bound != null && bound != network
+    }
+
+    /** Known not to be there: so no failure is remembered by it. */
+    private object NoNetwork
 }
 
 /** Known in this process: no call to another. */

@@ -230,6 +230,23 @@ internal class MonitorTest {
     }
 
     @Test
+    fun `the app's word is heard even if it comes before the monitor's thread does`() {
+        for (closesAtOnce in listOf(false, true)) {
+            val monitor = NetworkMonitor(Ground.context)
+            val heard = AtomicInteger()
+            monitor.hub.subscribe { heard.incrementAndGet() }
+            monitor.post { monitor.hub.restored() }
+            if (closesAtOnce) monitor.close()
+            monitor.start()
+            if (!closesAtOnce) Ground.settle() else Ground.awaitNoThread()
+            assertEquals(1, monitor.hub.snapshot.epoch)
+            assertEquals(1, heard.get())
+            monitor.close()
+            Ground.awaitNoThread()
+        }
+    }
+
+    @Test
     fun `the clock counts the time asleep`() {
         val before = SystemTime.nanos()
         ShadowSystemClock.advanceBy(Duration.ofHours(3))

@@ -29,8 +29,9 @@ internal class NetworkNamesTest {
     private fun names(
         pastMemory: Resolver? = resolver("past memory"),
         withMemory: Resolver = resolver("with memory"),
+        isOffline: () -> Boolean = { false },
         network: () -> Network?,
-    ) = NetworkNames(pastMemory, withMemory, defaultNetwork = network)
+    ) = NetworkNames(pastMemory, withMemory, isOffline = isOffline, defaultNetwork = network)
 
     /** Off the main thread, as calls are. */
     private fun NetworkNames.found(): List<InetAddress>? {
@@ -42,7 +43,7 @@ internal class NetworkNamesTest {
     @Test
     fun `where memory can be passed by, it is, on the default network`() {
         val names = names { wifi }
-        assertFalse(names.remembersFailures)
+        assertFalse(names.remembersFailureOn(names.network))
         assertEquals(listOf(address), names.found())
         assertEquals(listOf("past memory" to wifi), asked)
     }
@@ -50,7 +51,7 @@ internal class NetworkNamesTest {
     @Test
     fun `where it cannot, the default network is asked by name`() {
         val names = names(pastMemory = null) { wifi }
-        assertTrue(names.remembersFailures)
+        assertTrue(names.remembersFailureOn(names.network))
         assertEquals(listOf(address), names.found())
         assertEquals(listOf("with memory" to wifi), asked)
     }
@@ -63,6 +64,43 @@ internal class NetworkNamesTest {
         network = cellular
         names.found()
         assertEquals(listOf(wifi, cellular), asked.map { it.second })
+    }
+
+    @Test
+    fun `what failed on one network is not remembered on another`() {
+        var network: Network? = wifi
+        val names = names(pastMemory = null) { network }
+        val askedOn = names.network
+        network = cellular
+        assertFalse(names.remembersFailureOn(askedOn))
+        assertTrue(names.remembersFailureOn(names.network))
+    }
+
+    @Test
+    fun `what failed without a network, or on one that is lost, is not remembered on the next`() {
+        var network: Network? = null
+        val names = names(pastMemory = null, isOffline = { network == null }) { network }
+        assertFalse(names.remembersFailureOn(names.network))
+        val withoutNetwork = names.network
+        network = wifi
+        assertFalse(names.remembersFailureOn(withoutNetwork))
+        val onWifi = names.network
+        network = null
+        assertFalse(names.remembersFailureOn(onWifi))
+    }
+
+    @Test
+    fun `as long as nothing is known of the network, failures are taken to be remembered`() {
+        var network: Network? = null
+        for (pastMemory in listOf(resolver("past memory"), null)) {
+            val names = names(pastMemory) { network }
+            network = null
+            assertTrue(names.remembersFailureOn(names.network))
+        }
+        val names = names(pastMemory = null) { network }
+        val unknown = names.network
+        network = wifi
+        assertTrue(names.remembersFailureOn(unknown))
     }
 
     @Test
@@ -85,13 +123,15 @@ internal class NetworkNamesTest {
     }
 
     @Test
-    fun `an app that is bound to another network is left alone`() {
-        assertNull(NetworkNames(resolver("past memory"), boundNetwork = { cellular }) { wifi }.found())
+    fun `an app that is bound to another network is left alone, with what is remembered there`() {
+        val names = NetworkNames(resolver("past memory"), boundNetwork = { cellular }) { wifi }
+        assertNull(names.found())
+        assertTrue(names.remembersFailureOn(names.network))
         assertEquals(emptyList<Any>(), asked)
     }
 
     @Test
     fun `memory can be passed by from API 29 on`() {
-        assertEquals(android.os.Build.VERSION.SDK_INT < 29, NetworkNames { wifi }.remembersFailures)
+        assertEquals(android.os.Build.VERSION.SDK_INT < 29, NetworkNames { wifi }.remembersFailureOn(wifi))
     }
 }

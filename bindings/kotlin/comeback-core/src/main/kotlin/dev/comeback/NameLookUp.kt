@@ -10,8 +10,11 @@ import java.net.InetAddress
  */
 @InternalComebackApi
 public interface NameLookUp {
-    /** Whether [lookUpAgain] too may be answered from memory, as long as the network is the one on which the name was not found. */
-    public val remembersFailures: Boolean
+    /** Where a name is asked for at this moment, to be kept for [remembersFailureOn]; null: not known. */
+    public val network: Any?
+
+    /** Whether [lookUpAgain], asked now, may be answered from the memory of a look-up that failed on [network]. */
+    public fun remembersFailureOn(network: Any?): Boolean
 
     /** The addresses of [host], asked for anew; null if nothing was found, or nobody could be asked. Then the client's own resolver has the word. */
     public fun lookUpAgain(host: String): List<InetAddress>?

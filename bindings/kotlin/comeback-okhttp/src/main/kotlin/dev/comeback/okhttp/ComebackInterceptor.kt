@@ -47,6 +47,7 @@ public class ComebackInterceptor
             try {
                 val began = comeback.time.nanos()
                 val noted = comeback.snapshot
+                val askedOn = setup.names?.network
                 var first: Attempted? = null
                 if (goesAsItIs(chain, request, facts, noted)) {
                     first =
@@ -54,7 +55,7 @@ public class ComebackInterceptor
                             if (isAllThereIs(response, noted)) return response
                         }
                 }
-                loop = RetryLoop(chain, request, setup, policy, facts, layer, began)
+                loop = RetryLoop(chain, request, setup, policy, facts, layer, began, askedOn)
                 return loop.run(noted, first)
             } catch (thrown: Throwable) {
                 if (thrown is IOException || thrown === loop?.foreign) throw thrown

@@ -1,7 +1,6 @@
 // Asks for a name again on Android, where the system's resolver would repeat a failure from memory.
 package dev.comeback.okhttp
 
-import dev.comeback.Comeback
 import dev.comeback.NameLookUp
 import dev.comeback.orNull
 import okhttp3.Dns
@@ -14,16 +13,16 @@ import java.net.InetAddress
 internal data class RepeatedLookUp(
     private val names: NameLookUp,
 ) : Dns {
-    /** Whether no memory of a failure comes between. */
-    val asksAnew: Boolean get() = !names.remembersFailures
+    /** Whether the memory of a failure on [network] does not come between. */
+    fun asksPastFailureOn(network: Any?): Boolean = !names.remembersFailureOn(network)
 
     override fun lookup(hostname: String): List<InetAddress> = orNull { names.lookUpAgain(hostname) } ?: Dns.SYSTEM.lookup(hostname)
 
     companion object {
-        /** Null where the app chose a resolver of its own, or the platform knows no better than the client. */
+        /** Null where the app chose a resolver of its own, or the platform knows no better than the client: [names] is null. */
         fun insteadOf(
             dns: Dns,
-            comeback: Comeback,
-        ): RepeatedLookUp? = if (dns === Dns.SYSTEM) (comeback.connectivity as? NameLookUp)?.let(::RepeatedLookUp) else null
+            names: NameLookUp?,
+        ): RepeatedLookUp? = if (dns === Dns.SYSTEM) names?.let(::RepeatedLookUp) else null
     }
 }

@@ -29,6 +29,7 @@ import java.io.InterruptedIOException
  *
  * @param clientEnd the instant at which the client's own timeout ends the call; null: never
  * @param outlivesCut whether an attempt that was cut off may be followed by another
+ * @param askedOn where the first attempt asks for names, as [dev.comeback.NameLookUp.network] says
  */
 internal class RetriedCall(
     request: Request,
@@ -39,6 +40,7 @@ internal class RetriedCall(
     began: Long,
     private val clientEnd: Long?,
     private val outlivesCut: Boolean,
+    private var askedOn: Any?,
     keys: () -> IdempotencyKeys,
 ) {
     private val comeback = setup.comeback
@@ -100,7 +102,10 @@ internal class RetriedCall(
         var limited = chain.limitedTo(inactivityNanos, facts.connectTimeoutNanos)
         if (!clientMayResend) limited = limited.withRetryOnConnectionFailure(false)
         setup.pools.poolFor(chain.connectionPool, path)?.let { limited = limited.withConnectionPool(it) }
-        repeatedLookUp?.let { limited = limited.withDns(it) }
+        repeatedLookUp?.let {
+            limited = limited.withDns(it)
+            askedOn = setup.names?.network
+        }
         return limited
     }
 
@@ -194,8 +199,8 @@ internal class RetriedCall(
 
     /** How long the failure is remembered against the next attempt. */
     private fun failedLookUp(): Long {
-        repeatedLookUp = RepeatedLookUp.insteadOf(dns, comeback)
-        return if (repeatedLookUp?.asksAnew == true) 0 else failedLookUpNanos(dns)
+        repeatedLookUp = RepeatedLookUp.insteadOf(dns, setup.names)
+        return if (repeatedLookUp?.asksPastFailureOn(askedOn) == true) 0 else failedLookUpNanos(dns)
     }
 
     private fun judged(

@@ -100,8 +100,19 @@ internal class Retries(
         if (facts == null || comeback.isClosed || asksForUpgrade(request)) return null
         val began = time.nanos()
         clientEnd = clientEnd(call.timeout(), began, time)
-        return RetriedCall(request, setup, policy, facts, chain.dns, began, clientEnd, outlivesCut = true, keys = ::IdempotencyKeys)
-            .also { retried = it }
+        val askedOn = setup.names?.network
+        return RetriedCall(
+            request,
+            setup,
+            policy,
+            facts,
+            chain.dns,
+            began,
+            clientEnd,
+            outlivesCut = true,
+            askedOn,
+            keys = ::IdempotencyKeys,
+        ).also { retried = it }
     }
 
     /** The one attempt of a call that goes as without us. */

@@ -23,6 +23,7 @@ internal class RetryLoop(
     private val facts: DriverFacts,
     private val layer: CallLayer,
     private val began: Long,
+    askedOn: Any?,
 ) {
     private val comeback = setup.comeback
     private val call = chain.call()
@@ -36,6 +37,7 @@ internal class RetryLoop(
             began,
             clientEnd(call.timeout(), began, comeback.time),
             outlivesCut = false,
+            askedOn,
             keys = layer::keys,
         )
     private val session = retried.session

@@ -2,6 +2,7 @@
 package dev.comeback.okhttp
 
 import dev.comeback.Comeback
+import dev.comeback.NameLookUp
 import dev.comeback.RetryPolicy
 import dev.comeback.RetryReport
 import okhttp3.Request
@@ -14,6 +15,9 @@ internal class Setup(
 ) {
     val hooks = Hooks(options)
     val pools = FreshPools(comeback.snapshot.path)
+
+    /** Null where the platform knows no better than the client how to look up names. */
+    val names = comeback.connectivity as? NameLookUp
     val endedWaits = EndedWaits(comeback.time)
     private val annotations = retryAnnotations(options.policies)
 

@@ -8,6 +8,8 @@ import dev.comeback.NameLookUp
 import dev.comeback.RetryEvent
 import dev.comeback.RetryPolicy
 import okhttp3.Dns
+import okhttp3.Interceptor
+import okhttp3.Response
 import org.junit.jupiter.api.Test
 import org.junit.jupiter.api.Timeout
 import java.net.InetAddress
@@ -20,16 +22,34 @@ import kotlin.test.assertIs
 @Timeout(60)
 internal class RepeatedLookUpTest {
     private class Platform(
-        override val remembersFailures: Boolean = false,
+        private val remembersFailures: Boolean = false,
         private val hub: ManualConnectivity = ManualConnectivity(),
         private val found: List<InetAddress>? = listOf(LOOPBACK),
     ) : Connectivity by hub,
         NameLookUp {
         val asked = AtomicInteger()
 
+        @Volatile
+        override var network: Any? = "wifi"
+
+        override fun remembersFailureOn(network: Any?): Boolean = remembersFailures && network == this.network
+
         override fun lookUpAgain(host: String): List<InetAddress>? {
             asked.incrementAndGet()
             return found
+        }
+    }
+
+    /** The network changes under one attempt, before any name is asked for. */
+    private class Handover(
+        private val platform: Platform,
+        private val inAttempt: Int = 1,
+    ) : Interceptor {
+        private val attempts = AtomicInteger()
+
+        override fun intercept(chain: Interceptor.Chain): Response {
+            if (attempts.incrementAndGet() == inAttempt) platform.network = "cellular"
+            return chain.proceed(chain.request())
         }
     }
 
@@ -41,8 +61,9 @@ internal class RepeatedLookUpTest {
 
     private fun on(
         platform: Platform,
+        driver: Driver = Driver.INTERCEPTOR,
         test: (Ground) -> Unit,
-    ) = Ground(configureComeback = { connectivity = platform }).use(test)
+    ) = Ground(driver = driver, configureComeback = { connectivity = platform }).use(test)
 
     private fun Ground.floor() = heard<RetryEvent.WaitPlanned>().first().floorNanos
 
@@ -70,6 +91,38 @@ internal class RepeatedLookUpTest {
         on(Platform(remembersFailures = true)) { ground ->
             assertEquals(200, ground.client(policy).outcomeOf(ground.request(host = ABSENT)))
             assertEquals(SECONDS.toNanos(10), ground.floor())
+        }
+    }
+
+    @Test
+    fun `where the platform remembers too, a handover in the attempt leaves its memory behind`() {
+        for (driver in Driver.entries) {
+            val platform = Platform(remembersFailures = true)
+            on(platform, driver) { ground ->
+                val calls = ground.calls(policy) { addInterceptor(Handover(platform)) }
+                assertEquals(200, calls.outcomeOf(ground.request(host = ABSENT)), "$driver")
+                assertEquals(0, ground.floor(), "$driver")
+            }
+        }
+    }
+
+    @Test
+    fun `a handover before a call is none in it, nor one in an earlier attempt`() {
+        for (driver in Driver.entries) {
+            val platform = Platform(remembersFailures = true, found = null)
+            on(platform, driver) { ground ->
+                val calls = ground.calls(policy) { addInterceptor(Handover(platform, inAttempt = 2)) }
+                platform.network = "ethernet"
+                assertIs<UnknownHostException>(calls.outcomeOf(ground.request(host = ABSENT)), "$driver")
+                assertEquals(SECONDS.toNanos(10), ground.floor(), "$driver")
+            }
+            val steady = Platform(remembersFailures = true, found = null)
+            on(steady, driver) { ground ->
+                val three = RetryPolicy(policy) { maxAttempts = 3 }
+                val calls = ground.calls(three) { addInterceptor(Handover(steady, inAttempt = 1)) }
+                assertIs<UnknownHostException>(calls.outcomeOf(ground.request(host = ABSENT)), "$driver")
+                assertEquals(listOf(0, SECONDS.toNanos(10)), ground.heard<RetryEvent.WaitPlanned>().map { it.floorNanos }, "$driver")
+            }
         }
     }
 
@@ -103,8 +156,8 @@ internal class RepeatedLookUpTest {
     @Test
     fun `all calls of a Comeback have one resolver, so that their connections are shared`() {
         val platform = Platform()
-        on(platform) { ground ->
-            assertEquals(RepeatedLookUp.insteadOf(Dns.SYSTEM, ground.comeback), RepeatedLookUp.insteadOf(Dns.SYSTEM, ground.comeback))
+        on(platform) {
+            assertEquals(RepeatedLookUp.insteadOf(Dns.SYSTEM, platform), RepeatedLookUp.insteadOf(Dns.SYSTEM, platform))
         }
     }
 
