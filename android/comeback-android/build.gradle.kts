@@ -1,7 +1,6 @@
 // The AAR: native libraries, the monitor, keep rules. Its Kotlin is also compiled and tested without Gradle, in bindings/kotlin/comeback-android.
 plugins {
     alias(libs.plugins.android.library)
-    alias(libs.plugins.kotlin.android)
     `maven-publish`
 }
 
@@ -29,11 +28,11 @@ android {
         consumerProguardFiles("consumer-rules.pro")
     }
     sourceSets {
-        getByName("main").jniLibs.srcDir(repository.resolve("target/android/jniLibs"))
+        getByName("main").jniLibs.directories += repository.resolve("target/android/jniLibs").path
         getByName("androidTest") {
             // The same files that Maven's module compiles: rules once, run on both.
-            kotlin.srcDir("src/sharedTest/kotlin")
-            resources.srcDir(repository.resolve("tests/vectors"))
+            kotlin.directories += "src/sharedTest/kotlin"
+            resources.directories += repository.resolve("tests/vectors").path
         }
     }
     compileOptions {

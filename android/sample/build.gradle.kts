@@ -1,7 +1,6 @@
 // The sample app: two buttons, a queue of attempts with their waits, and the network as Comeback sees it.
 plugins {
     alias(libs.plugins.android.application)
-    alias(libs.plugins.kotlin.android)
 }
 
 android {
@@ -36,6 +35,10 @@ kotlin {
 
 dependencies {
     implementation(project(":comeback-android"))
-    implementation(libs.comeback.okhttp) { exclude(group = "net.java.dev.jna", module = "jna") }
+    implementation(libs.comeback.okhttp) {
+        exclude(group = "net.java.dev.jna", module = "jna")
+        // Maven's name for OkHttp on a JVM; its classes would be there twice beside Android's.
+        exclude(group = "com.squareup.okhttp3", module = "okhttp-jvm")
+    }
     implementation(libs.okhttp)
 }

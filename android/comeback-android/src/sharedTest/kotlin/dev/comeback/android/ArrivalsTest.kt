@@ -1,4 +1,5 @@
 // The event scripts through the joining of callbacks and the real hub: on a JVM and on a device.
+// Names without spaces: an Android older than API 30 takes no others.
 package dev.comeback.android
 
 import android.os.Build
@@ -11,7 +12,7 @@ import org.junit.runner.RunWith
 @RunWith(PlatformRunner::class)
 internal class ArrivalsTest {
     @Test
-    fun `each script gives the edges it should`() {
+    fun eachScriptGivesTheEdgesItShould() {
         for (script in Script.all()) {
             // The others begin with what only the monitor does, or never hear of a callback that is not made there.
             if (script.isRefused || !script.runsOn(Build.VERSION.SDK_INT) || !script.runsOn(FIRST_THAT_TELLS_ALL)) continue

@@ -1,4 +1,5 @@
 // The core inside Android's framework: on a JVM and on a device.
+// Names without spaces: an Android older than API 30 takes no others.
 package dev.comeback.android
 
 import android.os.Looper
@@ -27,17 +28,17 @@ import kotlin.time.Duration.Companion.seconds
 @RunWith(PlatformRunner::class)
 internal class CoreTest {
     @Test
-    fun `the native library makes a decision`() {
+    fun theNativeLibraryMakesADecision() {
         Comeback().use { it.selfCheck() }
     }
 
     @Test
-    fun `a policy is compiled by the native library`() {
+    fun aPolicyIsCompiledByTheNativeLibrary() {
         assertTrue(RetryPolicy(base = RetryPolicy.READ) { maxElapsed = 45.seconds }.toString().contains("45"))
     }
 
     @Test
-    fun `each script of the hub leaves the snapshots it should`() {
+    fun eachScriptOfTheHubLeavesTheSnapshotsItShould() {
         for (case in Script.cases("hub.json")) {
             ManualConnectivity(NoTime).use { hub ->
                 for (step in case.getValue("steps").jsonArray) tell(hub, step.jsonObject)
@@ -68,14 +69,14 @@ internal class CoreTest {
     }
 
     @Test
-    fun `the clock is the one that goes on while the device sleeps`() {
+    fun theClockIsTheOneThatGoesOnWhileTheDeviceSleeps() {
         val before = SystemClock.elapsedRealtimeNanos()
         val now = SystemTime.nanos()
         assertTrue(now in before..SystemClock.elapsedRealtimeNanos())
     }
 
     @Test
-    fun `the main thread is known`() {
+    fun theMainThreadIsKnown() {
         assertEquals(Looper.myLooper() === Looper.getMainLooper(), MainThread.isCurrent)
         var isCurrent = true
         thread { isCurrent = MainThread.isCurrent }.join()

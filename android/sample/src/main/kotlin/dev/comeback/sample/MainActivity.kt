@@ -1,4 +1,4 @@
-// The one screen: pay, read, what became of it, and the network as Comeback sees it.
+// The one screen: pay, read, what became of it, and the network as Comeback sees it. Its server: `cargo xtask demo serve`.
 package dev.comeback.sample
 
 import android.app.Activity
@@ -26,87 +26,97 @@ class MainActivity : Activity() {
     private val app get() = application as SampleApp
     private lateinit var server: EditText
     private lateinit var network: TextView
-    private lateinit var log: TextView
+    private lateinit var queue: TextView
     private lateinit var tryAgain: Button
     private var watching: Subscription? = null
 
     override fun onCreate(savedInstanceState: Bundle?) {
         super.onCreate(savedInstanceState)
         network = TextView(this)
-        log = TextView(this)
-        // The computer beside an emulator.
+        queue = TextView(this)
+        // The computer beside an emulator. Of a phone on a cable, after `adb reverse tcp:8080 tcp:8080`: http://127.0.0.1:8080
         server = EditText(this).apply { setText("http://10.0.2.2:8080") }
-        tryAgain = button("Try again") {}.apply { visibility = View.GONE }
+        tryAgain = button("Try again") { app.stopped?.let(::send) }
         setContentView(
             LinearLayout(this).apply {
                 orientation = LinearLayout.VERTICAL
+                // From Android 15 on an app draws below the system's bars.
+                fitsSystemWindows = true
                 addView(network)
                 addView(server)
-                addView(button("Pay") { send(payment()) })
-                addView(button("Read") { send(reading()) })
+                addView(button("Pay") { payment()?.let(::send) })
+                addView(button("Read") { reading()?.let(::send) })
                 addView(tryAgain)
-                addView(ScrollView(context).apply { addView(log) })
+                addView(ScrollView(context).apply { addView(queue) })
             },
         )
     }
 
     override fun onStart() {
         super.onStart()
-        app.attempts.onChange = { runOnUiThread(::show) }
+        app.calls.onChange = { runOnUiThread(::show) }
         watching = app.connectivity.subscribe { runOnUiThread(::show) }
         show()
     }
 
     override fun onStop() {
-        app.attempts.onChange = {}
+        app.calls.onChange = {}
         watching?.close()
         super.onStop()
     }
 
     private fun show() {
         network.text = "Network: ${app.connectivity.snapshot.state.name.lowercase()}"
-        log.text = app.attempts.text()
+        queue.text = app.calls.text()
+        tryAgain.visibility = if (app.stopped == null) View.GONE else View.VISIBLE
     }
 
     /** One key for the tap, whatever becomes of it: "try again" after a stop uses the same request, so that nothing is paid twice. */
     private fun payment(): Request? =
-        request("/orders")
+        request()
             ?.post("""{"tap":${TAPS.incrementAndGet()}}""".toRequestBody("application/json".toMediaType()))
             ?.header("Idempotency-Key", UUID.randomUUID().toString())
             ?.retryPolicy(RetryPolicy.PAYMENT)
             ?.build()
 
-    private fun reading(): Request? = request("/orders")?.build()
+    private fun reading(): Request? = request()?.build()
 
-    private fun request(path: String): Request.Builder? =
+    private fun request(): Request.Builder? =
         try {
-            Request.Builder().url(server.text.toString() + path)
+            Request.Builder().url(server.text.toString() + "/orders")
         } catch (notAUrl: IllegalArgumentException) {
-            app.attempts.add("This is no address: ${notAUrl.message}")
+            app.calls.add("This is no address: ${notAUrl.message}")
             null
         }
 
-    private fun send(request: Request?) {
-        if (request == null) return
-        tryAgain.visibility = View.GONE
+    private fun send(request: Request) {
+        app.stopped = null
+        show()
         app.http.newCall(request).enqueue(
             object : Callback {
                 override fun onResponse(
                     call: Call,
                     response: Response,
                 ) {
-                    response.use { app.attempts.add("${request.method}: ${it.code}") }
+                    val answer =
+                        try {
+                            response.use { "${it.code} ${it.body.string()}" }
+                        } catch (broken: IOException) {
+                            return stopped(broken.toString())
+                        }
+                    if (response.isSuccessful) app.calls.add("${request.method}: $answer") else stopped(answer)
                 }
 
                 override fun onFailure(
                     call: Call,
                     e: IOException,
                 ) {
-                    app.attempts.add("${request.method}: ${e.message}")
-                    runOnUiThread {
-                        tryAgain.setOnClickListener { send(request) }
-                        tryAgain.visibility = View.VISIBLE
-                    }
+                    stopped(e.toString())
+                }
+
+                private fun stopped(why: String) {
+                    app.stopped = request
+                    app.calls.add("${request.method}: $why")
                 }
             },
         )

@@ -6,6 +6,7 @@ import java.io.FileOutputStream
 import java.io.IOException
 import java.io.PrintStream
 import java.nio.file.Files
+import java.util.concurrent.CountDownLatch
 import java.util.concurrent.TimeUnit
 import kotlin.system.exitProcess
 
@@ -26,8 +27,12 @@ internal class Demo(
     /** Returns the exit code: 0, 1 if the demo cannot run here, 2 if it was asked for something impossible. */
     fun run(arguments: List<String>): Int =
         try {
-            val options = Options.parse(arguments)
-            if (options.help) out.println(Options.HELP) else demonstrate(options)
+            if (arguments.firstOrNull() == "serve") {
+                serve(Options.parseServe(arguments.drop(1)))
+            } else {
+                val options = Options.parse(arguments)
+                if (options.help) out.println(Options.HELP) else demonstrate(options)
+            }
             SUCCESS
         } catch (problem: OptionProblem) {
             err.println(problem.message)
@@ -42,6 +47,15 @@ internal class Demo(
             err.println("The demo needs to listen on loopback and to write its files: ${problem.message}")
             CANNOT_RUN
         }
+
+    /** Until the program is ended. */
+    private fun serve(port: Int) {
+        Shop(port, out).use { shop ->
+            out.println("POST /orders with {\"tap\":7} and GET /orders at http://127.0.0.1:${shop.port}; Ctrl-C ends it.")
+            Runtime.getRuntime().addShutdownHook(Thread { out.println(shop.totals()) })
+            CountDownLatch(1).await()
+        }
+    }
 
     private fun demonstrate(options: Options) {
         val trace = options.trace?.let { RecordedTrace.read(it) }

@@ -35,6 +35,8 @@ internal data class Options(
     companion object {
         const val GENERATED_SECONDS = 30
         const val TRACE_SECONDS = 60
+        const val SHOP_PORT = 8080
+        private const val MAX_PORT = 65_535
         private const val MAX_THREADS = 4000
 
         val HELP =
@@ -43,6 +45,8 @@ internal data class Options(
             |hand-written retry interceptor and Comeback. Each has a link of its own that dies and returns as the ride says.
             |
             |Usage: cargo xtask demo [options]
+            |       cargo xtask demo serve [--port N]    the server alone, for the Android sample or curl, on loopback (default $SHOP_PORT):
+            |                                            POST /orders with {"tap":7} and GET /orders, a line for each request
             |
             |  --seed N            another ride, other taps (default 1)
             |  --taps N            taps per ride, half of them while the link is dead (default 24)
@@ -65,6 +69,18 @@ internal data class Options(
             |
             |Progress goes to stderr, results to stdout. Colours only on a terminal and without NO_COLOR; width from COLUMNS.
             """.trimMargin()
+
+        /** The port that `serve` was given. */
+        fun parseServe(arguments: List<String>): Int {
+            val words = arguments.flatMap { it.split('=', limit = 2) }
+            if (words.isEmpty()) return SHOP_PORT
+            if (words.size > 2 || words[0] != "--port") {
+                throw OptionProblem("serve takes --port and nothing else, not \"${arguments.joinToString(" ")}\".")
+            }
+            val text = words.getOrNull(1) ?: throw OptionProblem("--port needs a value; --help lists the options.")
+            return text.toIntOrNull()?.takeIf { it in 0..MAX_PORT }
+                ?: throw OptionProblem("--port takes a whole number from 0 to $MAX_PORT, not \"$text\".")
+        }
 
         fun parse(arguments: List<String>): Options {
             val rest = ArrayDeque(arguments)

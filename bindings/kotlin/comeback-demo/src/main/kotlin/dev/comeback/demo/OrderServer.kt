@@ -1,4 +1,4 @@
-// The server both clients order from; it knows what really happened.
+// The server that the clients order from; it knows what really happened.
 package dev.comeback.demo
 
 import com.sun.net.httpserver.HttpExchange
@@ -13,9 +13,14 @@ import java.util.concurrent.atomic.AtomicInteger
 /**
  * A shop on loopback: `POST /orders` with `{"tap":7}` makes an order, unless its `Idempotency-Key` was seen before; then the
  * stored answer is given again. An order is taken as soon as its request was read; the answer takes [serverMillis] more, for
- * a replay too, and the connection may die within that time. It counts what really happened.
+ * a replay too, and the connection may die within that time. `GET /orders` tells how many there are. It counts what really happened.
+ *
+ * @param at the port; 0: any that is free
+ * @param onRequest hears of each request that was understood, when it was and before it is answered, in a few words
  */
 internal class OrderServer(
+    at: Int = 0,
+    private val onRequest: (String) -> Unit = {},
     private val serverMillis: (tap: Int) -> Long,
 ) : AutoCloseable {
     private val sends = AtomicInteger()
@@ -29,7 +34,7 @@ internal class OrderServer(
     init {
         // Else Nagle's algorithm and a delayed acknowledgement add 40 ms to some answers.
         System.setProperty("sun.net.httpserver.nodelay", "true")
-        server = HttpServer.create(InetSocketAddress(InetAddress.getLoopbackAddress(), 0), 0)
+        server = HttpServer.create(InetSocketAddress(InetAddress.getLoopbackAddress(), at), 0)
         server.executor = threads
         server.createContext("/orders", ::handle)
         server.start()
@@ -54,7 +59,8 @@ internal class OrderServer(
                     ?.get(1)
                     ?.toIntOrNull()
             when {
-                exchange.requestMethod != "POST" -> answer(exchange, 405, """{"problem":"only POST"}""")
+                exchange.requestMethod == "GET" -> tellOrders(exchange)
+                exchange.requestMethod != "POST" -> answer(exchange, 405, """{"problem":"only GET and POST"}""")
                 tap == null -> answer(exchange, 400, """{"problem":"expected {\"tap\":NUMBER}"}""")
                 else -> takeOrder(exchange, tap)
             }
@@ -67,6 +73,11 @@ internal class OrderServer(
         }
     }
 
+    private fun tellOrders(exchange: HttpExchange) {
+        onRequest("GET: read")
+        answer(exchange, 200, """{"orders":${ordersMade.get()}}""")
+    }
+
     private fun takeOrder(
         exchange: HttpExchange,
         tap: Int,
@@ -75,6 +86,7 @@ internal class OrderServer(
         val key = exchange.requestHeaders.getFirst("Idempotency-Key")
         val stored =
             if (key == null) {
+                onRequest("POST tap $tap without a key: a new order")
                 newOrder(tap)
             } else {
                 var isNew = false
@@ -84,6 +96,7 @@ internal class OrderServer(
                         newOrder(tap)
                     }
                 if (!isNew) replays.incrementAndGet()
+                onRequest("POST tap $tap: ${if (isNew) "a new order" else "its key was seen before, the stored answer again"}")
                 answer
             }
         Thread.sleep(serverMillis(tap))

@@ -50,6 +50,23 @@ class OptionsTest {
         assertRefused("--svg: there is no folder ${Path.of("no-such-folder").toAbsolutePath()}.", "--svg", "no-such-folder/ride.svg")
     }
 
+    @Test
+    fun `serve has a port and nothing else`() {
+        assertEquals(8080, Options.parseServe(emptyList()))
+        assertEquals(9000, Options.parseServe(listOf("--port", "9000")))
+        assertEquals(0, Options.parseServe(listOf("--port=0")))
+        for (
+        (arguments, sentence) in
+        mapOf(
+            listOf("--port") to "--port needs a value; --help lists the options.",
+            listOf("--port", "70000") to "--port takes a whole number from 0 to 65535, not \"70000\".",
+            listOf("--taps", "5") to "serve takes --port and nothing else, not \"--taps 5\".",
+        )
+        ) {
+            assertEquals(sentence, assertFailsWith<OptionProblem> { Options.parseServe(arguments) }.message)
+        }
+    }
+
     private fun assertRefused(
         sentence: String,
         vararg arguments: String,

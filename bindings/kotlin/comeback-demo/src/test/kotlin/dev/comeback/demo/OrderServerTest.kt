@@ -63,8 +63,16 @@ class OrderServerTest {
     @Test
     fun `a request that is no order is refused and not counted`() {
         assertEquals(400, send(Request.Builder().post("{}".toRequestBody())).first)
-        assertEquals(405, send(Request.Builder()).first)
+        assertEquals(405, send(Request.Builder().delete()).first)
         assertEquals(ServerCounts(sends = 0, replays = 0, ordersByTap = emptyMap()), server.counts())
+    }
+
+    @Test
+    fun `reading tells how many orders there are, and is none`() {
+        assertEquals(200 to """{"orders":0}""", send(Request.Builder()))
+        order(tap = 7)
+        assertEquals(200 to """{"orders":1}""", send(Request.Builder()))
+        assertEquals(1, server.counts().sends)
     }
 
     @Test
