@@ -4,6 +4,7 @@ package dev.comeback.checks
 import org.junit.jupiter.api.Test
 import java.io.File
 import kotlin.test.assertEquals
+import kotlin.test.assertTrue
 
 class BoundaryTest {
     private val modules =
@@ -19,6 +20,22 @@ class BoundaryTest {
     fun `only comeback-client names the client's binding, and nobody names comeback-client`() {
         assertEquals(setOf("comeback-client-ffi", "comeback-client"), modulesNaming("dev/comeback/client/ffi/"))
         assertEquals(setOf("comeback-client-ffi", "comeback-client"), modulesNaming("dev/comeback/client/"))
+    }
+
+    /** On 32-bit ARM small numbers once came back with dirt in their upper bits. */
+    @Test
+    fun `no unsigned number, no number below 32 bits and no duration crosses to Kotlin`() {
+        for (module in modules.filter { it.name.endsWith("-ffi") }) {
+            val crossing =
+                module
+                    .resolve("target/classes")
+                    .walk()
+                    .filter { it.extension == "class" && it.name.startsWith("FfiConverter") }
+                    .map { it.nameWithoutExtension.removePrefix("FfiConverter") }
+                    .toSet()
+            assertTrue("Long" in crossing, "the converters are called otherwise now: $crossing")
+            assertEquals(emptySet(), crossing intersect setOf("UByte", "UShort", "UInt", "ULong", "Byte", "Short", "Duration", "Timestamp"))
+        }
     }
 
     private fun modulesNaming(prefix: String): Set<String> = modules.filter { names(it, prefix) }.map { it.name }.toSet()
