@@ -19,6 +19,7 @@ mod clock;
 /// The lock, named once: the model checker's tests compile `waiters.rs` over theirs.
 mod sync {
     pub(super) use std::sync::Mutex;
+    pub(super) use std::sync::atomic::{AtomicU32, Ordering};
 }
 mod waiters;
 

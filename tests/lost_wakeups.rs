@@ -17,6 +17,7 @@ use waiters::{Place, Waiters};
 
 mod sync {
     pub(crate) use loom::sync::Mutex;
+    pub(crate) use loom::sync::atomic::{AtomicU32, Ordering};
 }
 
 #[path = "../src/execute/waiters.rs"]
@@ -28,11 +29,15 @@ fn restored(hub: &Waiters<Hub>) {
     hub.change(|hub| (hub.restored(Instant::from_nanos(2)), true));
 }
 
+fn snapshot(hub: &Waiters<Hub>) -> Snapshot {
+    hub.change(|hub| (hub.snapshot(), false))
+}
+
 /// Waits as the executor does: asks first, listens, and looks again at what came in between.
 async fn wait(hub: &Waiters<Hub>, place: &mut Place, mut is_over: impl FnMut(Snapshot) -> bool) {
     poll_fn(|context| {
         loop {
-            let seen = hub.read(Hub::snapshot);
+            let seen = snapshot(hub);
             if is_over(seen) {
                 return Poll::Ready(());
             }
@@ -57,13 +62,7 @@ fn call(hub: &Waiters<Hub>, noted: &Snapshot) -> u32 {
     let begun = Call::begin(request, 1, Instant::from_nanos(1), None);
     let mut attempts = 1;
     let failed = Outcome::failure(FailureKind::Reset);
-    let answer = decide(
-        &policy,
-        begun,
-        noted,
-        &failed,
-        &signals(hub.read(Hub::snapshot)),
-    );
+    let answer = decide(&policy, begun, noted, &failed, &signals(snapshot(hub)));
     let Decision::Sleep(sleep) = answer.decision else {
         unreachable!("a GET goes again")
     };
@@ -97,7 +96,7 @@ fn three_threads(test: impl Fn() + Send + Sync + 'static) {
 fn an_edge_is_never_lost_and_makes_one_attempt() {
     loom::model(|| {
         let hub: Shared = Arc::new(Waiters::new(Hub::new()));
-        let noted = hub.read(Hub::snapshot);
+        let noted = snapshot(&hub);
         let teller = {
             let hub = hub.clone();
             thread::spawn(move || restored(&hub))
@@ -120,7 +119,7 @@ fn an_edge_is_never_lost_and_makes_one_attempt() {
 fn a_call_that_only_an_edge_can_wake_makes_exactly_one_more_attempt() {
     three_threads(|| {
         let hub: Shared = Arc::new(Waiters::new(Hub::new()));
-        let noted = hub.read(Hub::snapshot); // before the attempt: both edges are news to it
+        let noted = snapshot(&hub); // before the attempt: both edges are news to it
         let tellers: Vec<_> = (0..2)
             .map(|_| {
                 let hub = hub.clone();

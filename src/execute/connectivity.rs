@@ -5,6 +5,8 @@ use std::future::poll_fn;
 use std::sync::{Arc, LazyLock};
 use std::task::{Poll, Waker};
 
+use crossbeam_utils::atomic::AtomicCell;
+
 use super::clock::{Clock, SystemClock};
 use super::waiters::{Place, Waiters};
 use crate::connectivity::{Hub, Network, Snapshot};
@@ -30,6 +32,8 @@ pub struct Connectivity(Arc<Shared>);
 
 struct Shared {
     hub: Waiters<Hub>,
+    /// The hub's, to be read without its lock: whoever was woken reads it first.
+    latest: AtomicCell<Snapshot>,
     clock: Box<dyn Clock>,
 }
 
@@ -43,6 +47,7 @@ impl Connectivity {
     pub fn with_clock(clock: impl Clock) -> Connectivity {
         Connectivity(Arc::new(Shared {
             hub: Waiters::new(Hub::new()),
+            latest: AtomicCell::new(Snapshot::UNKNOWN),
             clock: Box::new(clock),
         }))
     }
@@ -55,7 +60,7 @@ impl Connectivity {
 
     /// The network now.
     pub fn snapshot(&self) -> Snapshot {
-        self.0.hub.read(Hub::snapshot)
+        self.0.latest.load()
     }
 
     /// Now, on this hub's clock.
@@ -132,6 +137,7 @@ impl Connectivity {
         self.0.hub.change(|hub| {
             let before = hub.snapshot().epoch;
             let after = event(hub, self.0.clock.now());
+            self.0.latest.store(after);
             (after, after.epoch != before)
         })
     }
@@ -185,5 +191,58 @@ impl Waiter {
 impl Drop for Waiter {
     fn drop(&mut self) {
         self.leave();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::task::{Context, Wake};
+
+    use super::*;
+
+    struct Panics;
+
+    impl Wake for Panics {
+        #[allow(clippy::panic)] // that is what it is for
+        fn wake(self: Arc<Self>) {
+            panic!("a waker of somebody's own executor");
+        }
+    }
+
+    #[derive(Default)]
+    struct Counts(AtomicU32);
+
+    impl Wake for Counts {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn a_waker_that_panics_takes_nobody_else_s_wake() {
+        let hub = Connectivity::new();
+        let (mut first, mut second) = (Box::pin(hub.edge_after(0)), Box::pin(hub.edge_after(0)));
+        let panics = Waker::from(Arc::new(Panics));
+        let counts = Arc::new(Counts::default());
+        let counting = Waker::from(counts.clone());
+        assert!(
+            first
+                .as_mut()
+                .poll(&mut Context::from_waker(&panics))
+                .is_pending()
+        );
+        assert!(
+            second
+                .as_mut()
+                .poll(&mut Context::from_waker(&counting))
+                .is_pending()
+        );
+
+        assert_eq!(hub.restored().epoch, 1);
+
+        assert_eq!(counts.0.load(Ordering::Relaxed), 1);
+        assert_eq!(hub.waiting(), 0);
     }
 }

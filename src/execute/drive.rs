@@ -188,7 +188,7 @@ where
             session: CallSession::new(setting.facts, setting.client_end, setting.seed),
             waiter: Waiter::new(setting.connectivity),
             phase: Phase::NotBegun,
-            timer: Timer::default(),
+            timer: Timer::new(),
         }
     }
 

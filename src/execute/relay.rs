@@ -103,7 +103,7 @@ impl Backoff {
         let mut by = WokenBy::Timer;
         let next = match next {
             NextStep::Sleep { .. } => {
-                let mut timer = pin!(Timer::default());
+                let mut timer = pin!(Timer::new());
                 poll_fn(|context| {
                     poll_wait(
                         session,

@@ -64,7 +64,7 @@ impl Scatter {
     /// Waits for a draw on the hub's clock, which counts the time asleep; no edge ends it. A draw of nothing needs no timer.
     pub async fn wait(&mut self, connectivity: &Connectivity) {
         let until = connectivity.now().saturating_add(self.draw());
-        let mut timer = pin!(Timer::default());
+        let mut timer = pin!(Timer::new());
         poll_fn(|context| timer.as_mut().poll_until(until, connectivity, context)).await;
     }
 }

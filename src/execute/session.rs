@@ -3,6 +3,8 @@
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use smallvec::SmallVec;
+
 use crate::call::{ASK_WITHIN, Call, Limit, Signals, Waiting, first_limit};
 use crate::connectivity::Snapshot;
 use crate::decide::{Decision, decide};
@@ -71,10 +73,13 @@ enum Place {
     Over(Option<End>),
 }
 
+/// Most calls that fail fail once: an attempt, a wait, its end.
+type Told = SmallVec<[Event; 3]>;
+
 /// The events of a call, which become a [`Report`] only for those who read one.
 #[derive(Clone, Debug)]
 pub(crate) struct History {
-    events: Vec<Event>,
+    events: Told,
     end: Option<End>,
 }
 
@@ -113,8 +118,8 @@ pub(super) struct CallSession {
     resends: u32,
     is_seeded: bool,
     id: u64,
-    /// All but the last, which a call that succeeds at once has too: that one costs no memory.
-    events: Vec<Event>,
+    /// All but the last.
+    events: Told,
 }
 
 impl CallSession {
@@ -130,7 +135,7 @@ impl CallSession {
             resends: 0,
             is_seeded: seed.is_some(),
             id: 0,
-            events: Vec::new(),
+            events: Told::new(),
         }
     }
 
@@ -371,9 +376,6 @@ impl CallSession {
             if let Event::Final(end) = event {
                 self.place = Place::Over(Some(*end));
                 break;
-            }
-            if self.events.len() == self.events.capacity() {
-                self.events.reserve_exact(2); // most calls that fail fail once: an attempt and a wait
             }
             self.events.push(*event);
         }

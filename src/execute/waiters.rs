@@ -3,21 +3,24 @@
 //! It knows no runtime and no retrying; `tests/lost_wakeups.rs` runs it under a model checker.
 
 use std::mem;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::Waker;
 
 use slab::Slab;
 
-use super::sync::Mutex;
+use super::sync::{AtomicU32, Mutex, Ordering};
 
 /// The value and the wakers.
 #[derive(Debug)]
-pub(super) struct Waiters<V>(Mutex<Inner<V>>);
+pub(super) struct Waiters<V> {
+    inner: Mutex<Inner<V>>,
+    /// Counts the wakes, around and around: a place of another round is empty. Changed under the lock, so that who holds it may rely on it.
+    round: AtomicU32,
+}
 
 #[derive(Debug)]
 struct Inner<V> {
     value: V,
-    /// Counts the wakes, around and around: a place of another round is empty.
-    round: u32,
     wakers: Slab<Waker>,
 }
 
@@ -33,15 +36,11 @@ struct Held {
 
 impl<V> Waiters<V> {
     pub(super) fn new(value: V) -> Waiters<V> {
-        Waiters(Mutex::new(Inner {
-            value,
-            round: 0,
-            wakers: Slab::new(),
-        }))
-    }
-
-    pub(super) fn read<T>(&self, read: impl FnOnce(&V) -> T) -> T {
-        self.with(|inner| read(&inner.value))
+        let wakers = Slab::new();
+        Waiters {
+            inner: Mutex::new(Inner { value, wakers }),
+            round: AtomicU32::new(0),
+        }
     }
 
     /// Changes the value; wakes everyone if `change` says so beside its answer. The wakers run after the lock is released, for one of
@@ -50,15 +49,18 @@ impl<V> Waiters<V> {
         let (answer, woken) = self.with(|inner| {
             let (answer, wakes) = change(&mut inner.value);
             let woken = if wakes {
-                inner.round = inner.round.wrapping_add(1);
-                mem::take(&mut inner.wakers)
+                self.round.fetch_add(1, Ordering::Release);
+                // Most of them will listen again, in their next attempts.
+                let room = Slab::with_capacity(inner.wakers.len());
+                mem::replace(&mut inner.wakers, room)
             } else {
                 Slab::new()
             };
             (answer, woken)
         });
         for (_, waker) in woken {
-            waker.wake();
+            // Whatever is wrong with one of them, the others are woken.
+            let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
         }
         answer
     }
@@ -71,14 +73,14 @@ impl<V> Waiters<V> {
         read: impl FnOnce(&V) -> T,
     ) -> T {
         let (answer, _replaced) = self.with(|inner| {
+            let round = self.round.load(Ordering::Relaxed);
             let replaced = match &place.0 {
-                Some(held) if held.round == inner.round => {
+                Some(held) if held.round == round => {
                     let known = &mut inner.wakers[held.key as usize];
                     (!known.will_wake(waker)).then(|| mem::replace(known, waker.clone()))
                 }
                 _ => {
                     let key = inner.wakers.insert(waker.clone()) as u32; // 24 bytes each: never so many
-                    let round = inner.round;
                     place.0 = Some(Held { round, key });
                     None
                 }
@@ -91,9 +93,12 @@ impl<V> Waiters<V> {
     /// Takes the waker back; without one nothing happens.
     pub(super) fn leave(&self, place: &mut Place) {
         let Some(held) = place.0.take() else { return };
+        let is_there = || held.round == self.round.load(Ordering::Acquire);
+        if !is_there() {
+            return; // it was woken: all that were do not queue for the lock
+        }
         let _left = self.with(|inner| {
-            let is_there = held.round == inner.round;
-            is_there.then(|| inner.wakers.try_remove(held.key as usize)) // dropped without the lock too
+            is_there().then(|| inner.wakers.try_remove(held.key as usize)) // dropped without the lock too
         });
     }
 
@@ -104,7 +109,10 @@ impl<V> Waiters<V> {
 
     fn with<T>(&self, access: impl FnOnce(&mut Inner<V>) -> T) -> T {
         // Poisoned: a clone of somebody's waker panicked. Value and wakers are whole all the same.
-        let mut inner = self.0.lock().unwrap_or_else(|poison| poison.into_inner());
+        let mut inner = self
+            .inner
+            .lock()
+            .unwrap_or_else(|poison| poison.into_inner());
         access(&mut inner)
     }
 }
