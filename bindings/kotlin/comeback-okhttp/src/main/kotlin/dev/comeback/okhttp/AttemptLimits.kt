@@ -2,11 +2,9 @@
 package dev.comeback.okhttp
 
 import dev.comeback.DriverFacts
-import dev.comeback.LayerAbove
 import dev.comeback.Time
 import okhttp3.Call
 import okhttp3.Interceptor
-import okhttp3.Response
 import okio.AsyncTimeout
 import java.util.concurrent.TimeUnit.MILLISECONDS
 import java.util.concurrent.TimeUnit.NANOSECONDS
@@ -21,13 +19,6 @@ internal fun Interceptor.Chain.limitedTo(
     shortened(readTimeoutMillis(), inactivityNanos)?.let { chain = chain.withReadTimeout(it, MILLISECONDS) }
     shortened(writeTimeoutMillis(), inactivityNanos)?.let { chain = chain.withWriteTimeout(it, MILLISECONDS) }
     return chain
-}
-
-/** Goes on as [above] says, for a layer further out that has the call, and without the header that said it. */
-internal fun Interceptor.Chain.proceedUnder(above: LayerAbove): Response {
-    var chain = limitedTo(above.inactivityNanos, above.connectNanos)
-    if (above.clientResendsOff) chain = chain.withRetryOnConnectionFailure(false)
-    return chain.proceed(request().newBuilder().removeHeader(LayerAbove.header).build())
 }
 
 /** The shorter limit; null is none. */

@@ -33,8 +33,8 @@ public class ComebackInterceptor
 
         @Throws(IOException::class)
         override fun intercept(chain: Interceptor.Chain): Response {
-            // The outermost layer acts: a Ktor plugin says so by a header, or by a tag once it is obeyed, `retry {}` by the thread that it runs on.
-            chain.request().header(LayerAbove.header)?.let { return chain.proceedUnder(LayerAbove.decode(it)) }
+            // The outermost layer acts: a Ktor plugin says so by a tag, which its own interceptor made of the header it sent, `retry {}` by the thread
+            // that it runs on.
             if (LayerAbove.isOnThisThread || chain.request().tag(LayerAbove::class.java) != null) return chain.proceed(chain.request())
             val request = withoutReport(chain.request())
             val policy = setup.policyFor(request)

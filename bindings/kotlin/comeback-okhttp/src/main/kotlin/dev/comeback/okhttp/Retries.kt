@@ -80,8 +80,6 @@ internal class Retries(
         val left = clientEnd?.let { (it - time.nanos()).coerceAtLeast(1) }
         val attempt = Attempt(this, setup, call.callForAttempt(left), launchedAt = if (isEntered) time.nanos() else null)
         call.listenTo(attempt.call) { flying = attempt.call }
-        // Whoever cancelled before has not seen this attempt.
-        if (call.isCanceled()) attempt.call.cancel()
         caller.run(attempt)
     }
 
@@ -93,7 +91,7 @@ internal class Retries(
     fun entered(chain: Interceptor.Chain): RetriedCall? {
         if (isEntered) return retried
         isEntered = true
-        if (isBelow || chain.request().header(LayerAbove.header) != null) return null
+        if (isBelow) return null
         val request = withoutReport(chain.request())
         val policy = setup.policyFor(request)
         val facts = policy.driverFacts
@@ -117,10 +115,9 @@ internal class Retries(
 
     /** The one attempt of a call that goes as without us. */
     fun passed(chain: Interceptor.Chain): Response {
-        val above = chain.request().header(LayerAbove.header)
         // The outermost layer acts, so one further in stands down too.
-        if (isBelow || above != null) CallLayer.of(chain.call()).enter(clientMayResend = true)
-        return if (above == null) chain.proceed(chain.request()) else chain.proceedUnder(LayerAbove.decode(above))
+        if (isBelow) CallLayer.of(chain.call()).enter(clientMayResend = true)
+        return chain.proceed(chain.request())
     }
 
     /** An attempt has ended. [isOnAttempt]: on this thread. */
@@ -219,12 +216,9 @@ internal class Retries(
             is Attempted.Cut -> error("a call without limits was cut")
         }
 
-    /** False if there is no attempt that hears of it. */
-    fun cancel(): Boolean {
-        val attempt = flying
-        attempt?.cancel()
+    /** The call was cancelled. */
+    fun endWait() {
         wait?.endSoon()
-        return attempt != null
     }
 
     /** The thread that executes the call was interrupted while it had nothing to do. */

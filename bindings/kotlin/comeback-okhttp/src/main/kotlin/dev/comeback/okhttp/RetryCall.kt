@@ -64,9 +64,15 @@ internal class RetryCall(
     }
 
     override fun cancel() {
-        if (canceled) return
-        canceled = true
-        if (retries?.cancel() != true) listeners.forEach { it.canceled(this) }
+        val attempt =
+            synchronized(listeners) {
+                if (canceled) return
+                canceled = true
+                retries?.flying
+            }
+        attempt?.cancel()
+        retries?.endWait()
+        if (attempt == null) listeners.forEach { it.canceled(this) }
     }
 
     /** A timer of the client's, or an interceptor, has cancelled the attempt in flight, and with it the call. */
@@ -114,12 +120,14 @@ internal class RetryCall(
         return call
     }
 
-    /** [becomesKnown]: it is from then on that [addEventListener] reaches the attempt by itself. */
+    /** [becomesKnown]: it is from then on that [addEventListener] and [cancel] reach the attempt by themselves. */
     fun listenTo(
         attempt: Call,
         becomesKnown: () -> Unit,
     ) {
         synchronized(listeners) {
+            // Who cancelled before has not seen this attempt, and the listeners were told.
+            if (canceled) attempt.cancel()
             listeners.forEach(attempt::addEventListener)
             becomesKnown()
         }

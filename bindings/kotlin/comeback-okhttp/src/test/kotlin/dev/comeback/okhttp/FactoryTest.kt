@@ -292,6 +292,33 @@ internal class FactoryTest {
             assertEquals(0, ground.server.requestCount)
         }
 
+    @ParameterizedTest
+    @EnumSource(Driver::class)
+    fun `a call that is cancelled before it runs tells its listener once, as OkHttp's own do`(driver: Driver): Unit =
+        Ground(driver = driver).use { ground ->
+            val heard = CopyOnWriteArrayList<String>()
+            val listener =
+                object : EventListener() {
+                    override fun canceled(call: Call) {
+                        heard += "canceled"
+                    }
+
+                    override fun callFailed(
+                        call: Call,
+                        ioe: java.io.IOException,
+                    ) {
+                        heard += "callFailed"
+                    }
+                }
+            val call = ground.calls().newCall(ground.request())
+            call.addEventListener(listener)
+            call.cancel()
+            assertEquals(listOf("canceled"), heard)
+            assertEquals("Canceled", assertFailsWith<java.io.IOException> { call.execute() }.message)
+            call.cancel()
+            assertEquals(listOf("canceled", "callFailed"), heard)
+        }
+
     @Test
     fun `a cancel in a wait is heard by the call's own listener, and not by the client's, which has no call then`(): Unit =
         Ground(clock = clock, driver = Driver.FACTORY).use { ground ->

@@ -33,16 +33,14 @@ internal class LayersTest {
             assertEquals(1, ground.heard<RetryEvent.Finished>().size)
         }
 
-    @ParameterizedTest
-    @EnumSource(Driver::class)
-    fun `a layer above that says so by its header has the call, and the header goes no further`(driver: Driver) =
-        Ground(driver = driver).use { ground ->
+    @Test
+    fun `a layer above that says so by its tag has the call`() =
+        Ground().use { ground ->
             repeat(2) { ground.server.enqueue(status(503)) }
-            val above = LayerAbove(clientResendsOff = true, connectNanos = 5_000_000_000, inactivityNanos = null)
-            val request = ground.request { header(LayerAbove.header, above.encoded()) }
-            assertEquals(503, ground.calls().outcomeOf(request))
+            val above = LayerAbove(clientResendsOff = true, connectNanos = null, inactivityNanos = null)
+            assertEquals(503, ground.client().outcomeOf(ground.request { tag(LayerAbove::class.java, above) }))
             assertEquals(emptyList(), ground.events)
-            assertEquals(null, ground.received().single().headers[LayerAbove.header])
+            assertEquals(1, ground.server.requestCount)
         }
 
     @Test
