@@ -1,7 +1,7 @@
 // What an app has one of: the network's state, the listener, and the native library's whereabouts, shared by all clients.
 package dev.comeback
 
-import java.util.concurrent.atomic.AtomicBoolean
+import java.util.concurrent.ConcurrentHashMap
 import java.util.concurrent.atomic.AtomicLong
 import kotlin.concurrent.thread
 
@@ -33,7 +33,7 @@ public class Comeback internal constructor(
     internal val seeds: (() -> Long)? = null,
 ) : AutoCloseable {
     private val calls = AtomicLong()
-    private val unavailableTold = AtomicBoolean()
+    private val unavailableTold = ConcurrentHashMap.newKeySet<String>()
     private val closing = Subscribers()
     internal val waits = Waits(this)
 
@@ -106,8 +106,14 @@ public class Comeback internal constructor(
         contained { listener?.onEvent(event) }
     }
 
-    internal fun reportUnavailable(problem: ComebackUnavailableException) {
-        if (unavailableTold.compareAndSet(false, true)) {
+    /**
+     * One of Comeback's libraries cannot be used: the listener hears so once.
+     *
+     * @suppress
+     */
+    @InternalComebackApi
+    public fun reportUnavailable(problem: ComebackUnavailableException) {
+        if (unavailableTold.add(problem.file)) {
             tell(RetryEvent.Unavailable(problem.file, problem.architecture, problem.cause ?: problem))
         }
     }

@@ -93,7 +93,8 @@ public sealed class RetryEvent {
         ) : RetryEvent()
 
     /**
-     * The native library cannot be used on this device. Requests go once, as without Comeback. Heard at most once.
+     * A native library cannot be used on this device. Without the core's, requests go once, as without Comeback; without that of `comeback-client`, its
+     * calls fail. Heard at most once for each.
      *
      * @property file the library that was looked for
      * @property architecture of this device, as the JVM names it

@@ -2,6 +2,7 @@
 package dev.comeback.client
 
 import dev.comeback.Comeback
+import dev.comeback.ComebackUnavailableException
 import dev.comeback.NetworkSnapshot
 import dev.comeback.RelayedCall
 import dev.comeback.RetryPolicy
@@ -112,21 +113,24 @@ internal class Calls(
     /** For tests: calls that Rust has not ended; -1 once there is no client. */
     suspend fun inFlightInRust(): Int = runCatching { client.await().inFlight() }.getOrDefault(-1)
 
-    private suspend fun ready(): Client =
+    /** The client; throws what every call would. */
+    suspend fun ready(): Client =
         try {
             client.await()
-        } catch (problem: NotLoaded) {
+        } catch (problem: NotBuilt) {
             // A new one for each call: an exception belongs to whom it is thrown at.
-            throw ClientException.Unavailable(problem.why)
+            throw notBuilt(checkNotNull(problem.cause))
         }
 
     private fun run() {
         val native =
             try {
+                ClientLibrary.problem?.let { throw it }
                 Client(setting)
             } catch (thrown: Throwable) {
-                // Whoever calls hears of it; also of a class that could not be initialised.
-                client.completeExceptionally(NotLoaded((thrown as? ExceptionInInitializerError)?.cause ?: thrown))
+                // Whoever calls hears of it.
+                client.completeExceptionally(NotBuilt(thrown))
+                if (thrown is ComebackUnavailableException) comeback.reportUnavailable(thrown)
                 return
             }
         var network: Subscription? = null
@@ -199,6 +203,13 @@ internal class Calls(
         onClient(native) { it.cancel(number) }
     }
 
+    private fun notBuilt(cause: Throwable): ClientException =
+        when (cause) {
+            is ComebackUnavailableException -> ClientException.Unavailable(cause.file, cause.architecture, cause.cause ?: cause)
+            is ClientProblem.Refused -> ClientException.InvalidSettings(cause.problem)
+            else -> ClientException.Internal("the client could not be built: $cause", null, cause)
+        }
+
     private fun notStarted(thrown: Throwable): IOException =
         when {
             thrown is ClientProblem.Closed || isClosed -> ClientException.Closed(null)
@@ -217,9 +228,9 @@ internal class Calls(
         }
     }
 
-    private class NotLoaded(
-        val why: Throwable,
-    ) : Exception(why)
+    private class NotBuilt(
+        cause: Throwable,
+    ) : Exception(cause)
 }
 
 private fun Duration.nanos(): Long = inWholeNanoseconds

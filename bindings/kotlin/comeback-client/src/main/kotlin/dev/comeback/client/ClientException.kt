@@ -48,8 +48,21 @@ public sealed class ClientException(
         cause: Throwable? = null,
     ) : ClientException(message, report, cause)
 
-    /** The client's native library cannot be used on this device, or its settings are refused: [cause] says what is wrong. */
+    /** What the client was built with is refused, for instance a user agent that no header can hold: nothing was sent, and nothing ever is. */
+    public class InvalidSettings internal constructor(
+        message: String,
+    ) : ClientException("Comeback's HTTP client was built with what it cannot use: $message", null)
+
+    /**
+     * The client's native library cannot be used on this device. Nothing was sent: here is no HTTP client but the one in the library. Apps that want
+     * to go on use another one then.
+     *
+     * @property file the library that was looked for
+     * @property architecture of this device, as the JVM names it
+     */
     public class Unavailable internal constructor(
+        public val file: String,
+        public val architecture: String,
         cause: Throwable,
-    ) : ClientException("Comeback's HTTP client cannot be used: $cause", null, cause)
+    ) : ClientException("$file cannot be used on $architecture: $cause", null, cause)
 }

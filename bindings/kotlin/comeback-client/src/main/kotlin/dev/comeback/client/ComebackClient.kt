@@ -3,6 +3,7 @@ package dev.comeback.client
 
 import dev.comeback.Comeback
 import dev.comeback.RetryPolicy
+import dev.comeback.orNull
 import java.security.cert.X509Certificate
 import kotlin.time.Duration
 import kotlin.time.Duration.Companion.milliseconds
@@ -21,11 +22,18 @@ import kotlin.time.Duration.Companion.seconds
  * threads of its own. One Java thread hears what becomes of them; it also calls the [Comeback]'s listener, which must be quick.
  *
  * A call is cancelled with its coroutine: its connection or stream ends at once. After [Comeback.close] calls go once.
+ *
+ * Where the native library cannot be loaded there is no client: calls fail with [ClientException.Unavailable], the listener hears
+ * [dev.comeback.RetryEvent.Unavailable] once, and [selfCheck] throws.
+ *
+ * The class of an outcome cannot be overruled here, as `classify` can elsewhere: the retries run inside the library, which never calls into the virtual
+ * machine. [Builder.policyFor] chooses by the request; what a status means is the policy's own `retryStatuses`.
  */
 public class ComebackClient internal constructor(
     builder: Builder,
 ) : AutoCloseable {
     private val policy = builder.policy
+    private val policyFor = builder.policyFor
     internal val calls = Calls(builder.comeback, builder)
 
     /**
@@ -34,7 +42,20 @@ public class ComebackClient internal constructor(
      * @throws ClientException if there is no response to give
      * @throws dev.comeback.RetryStoppedException if the last response was closed before a wait in which the call then ended
      */
-    public suspend fun execute(request: ClientRequest): ClientResponse = calls.execute(request, request.policy ?: policy)
+    public suspend fun execute(request: ClientRequest): ClientResponse = calls.execute(request, request.policy ?: chosen(request) ?: policy)
+
+    private fun chosen(request: ClientRequest): RetryPolicy? = policyFor?.let { hook -> orNull { hook(request) } }
+
+    /**
+     * Waits until the native library is loaded and the client is built. For a test, or a check at start-up: the first one takes some hundred
+     * milliseconds, in the background.
+     *
+     * @throws ClientException.Unavailable if the library cannot be used on this device
+     * @throws ClientException.InvalidSettings if the client was built with what it cannot use
+     */
+    public suspend fun selfCheck() {
+        calls.ready()
+    }
 
     /** Executes a GET. */
     public suspend fun get(
@@ -85,6 +106,12 @@ public class ComebackClient internal constructor(
 
         /** The policy of requests that have none of their own. */
         public var policy: RetryPolicy = RetryPolicy.DEFAULT
+
+        /**
+         * Chooses the policy for a request; null: the client's. A request's own comes before it. It is called on the caller's thread, by many calls at
+         * once, and should be quick; if it throws that counts as null.
+         */
+        public var policyFor: ((request: ClientRequest) -> RetryPolicy?)? = null
 
         /** `User-Agent`; null: none is sent. */
         public var userAgent: String? = null

@@ -129,6 +129,50 @@ class RequestTest {
     }
 
     @Test
+    fun `a policy may be chosen by the request, and a request's own comes before it`() =
+        Server { _, exchange -> exchange.answer(503) }.use { server ->
+            val chosen = RetryPolicy(QUICK) { maxAttempts = 2 }
+            val choose = { request: ClientRequest -> if (request.label == "patient") chosen else null }
+            Ground(RetryPolicy.OFF, { policyFor = choose }).use { ground ->
+                val sends =
+                    listOf<ClientRequest.Builder.() -> Unit>(
+                        { },
+                        { label = "patient" },
+                        {
+                            label = "patient"
+                            policy = RetryPolicy(QUICK) { maxAttempts = 3 }
+                        },
+                    ).map { request ->
+                        val before = server.count
+                        soon { ground.client.get(server.url, request) }
+                        server.count - before
+                    }
+                assertEquals(listOf(1, 2, 3), sends)
+            }
+        }
+
+    @Test
+    fun `a choice that throws is none`() =
+        Server { _, exchange -> exchange.answer(503) }.use { server ->
+            Ground(RetryPolicy(QUICK) { maxAttempts = 2 }, { policyFor = { error("undecided") } }).use { ground ->
+                assertEquals(503, soon { ground.client.get(server.url) }.status)
+                assertEquals(2, server.count)
+            }
+        }
+
+    @Test
+    fun `what the client was built with and cannot use is told by every call and by the self-check`() {
+        Ground { userAgent = "two\nlines" }.use { ground ->
+            assertFailsWith<ClientException.InvalidSettings> { soon { ground.client.get("http://127.0.0.1/") } }
+            assertFailsWith<ClientException.InvalidSettings> { soon { ground.client.selfCheck() } }
+            assertEquals(emptyList(), ground.events.toList())
+        }
+    }
+
+    @Test
+    fun `where the library can be used the self-check passes`() = Ground().use { ground -> soon { ground.client.selfCheck() } }
+
+    @Test
     fun `policy off - a request goes once`() =
         Server { _, exchange -> exchange.answer(503) }.use { server ->
             Ground().use { ground ->
