@@ -32,6 +32,8 @@ android {
         getByName("androidTest") {
             // The same files that Maven's module compiles: rules once, run on both.
             kotlin.directories += "src/sharedTest/kotlin"
+            // What only a device can show.
+            kotlin.directories += "src/deviceTest/kotlin"
             resources.directories += repository.resolve("tests/vectors").path
         }
     }
