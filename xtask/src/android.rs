@@ -1,17 +1,17 @@
 //! `cargo xtask android …`: what of the Android artefact can be built and shown, with or without Google's tools.
 
 mod aar;
-mod link;
+pub mod link;
 mod rules;
-mod toolchain;
 
+use crate::bindings::CORE;
+use crate::toolchain::{HOW_TO_GET_SOURCES, Toolchain};
 use crate::{process, project};
 use anyhow::{Context, Result, bail};
 use lexopt::{Arg, Parser};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use toolchain::Toolchain;
 
 /// What an Android library is built for: cargo's name, Android's, clang's.
 pub struct Target {
@@ -83,7 +83,7 @@ pub fn test() -> Result<()> {
     let parts: [Part; 6] = [
         ("check", check),
         ("link", link::run),
-        ("size", link::size),
+        ("size", crate::size::rebuilt),
         ("run", link::run_on_linux),
         ("aar", aar::run),
         ("rules", rules::run),
@@ -99,11 +99,16 @@ pub fn test() -> Result<()> {
     Ok(())
 }
 
+/// A Rust that compiles for the four.
+fn toolchain() -> Result<Toolchain> {
+    Toolchain::compiling_for(&TARGETS.map(|target| target.triple))
+}
+
 fn check() -> Result<()> {
-    let toolchain = Toolchain::find()?;
+    let toolchain = toolchain()?;
     for target in &TARGETS {
         println!("{}", target.triple);
-        process::run(toolchain.cargo("check", target).args([
+        process::run(toolchain.cargo("check", target.triple).args([
             "--package",
             "comeback",
             "--features",
@@ -125,34 +130,30 @@ fn build() -> Result<()> {
             std::env::consts::OS.replace("macos", "darwin")
         ))
         .join("bin");
+    let toolchain = toolchain()?;
+    if !toolchain.rebuilds {
+        println!(
+            "The libraries will have 170 KiB of the standard library that nothing uses. With its sources they go without: {HOW_TO_GET_SOURCES}"
+        );
+    }
     for target in &TARGETS {
         let linker = tools.join(format!("{}-clang", target.clang));
-        let mut cargo = process::cargo("rustc");
-        cargo.args(["--target", target.triple]);
-        process::run(library(&mut cargo, target, &linker))?;
-        let built = project::target()
-            .join(target.triple)
-            .join("library/libcomeback.so");
+        let built = library(&toolchain, target, &linker)?;
         put_stripped(&tools.join("llvm-strip"), &built, target)?;
     }
     Ok(())
 }
 
-/// What every build of the library has in common.
-pub fn library<'a>(cargo: &'a mut Command, target: &Target, linker: &Path) -> &'a mut Command {
+/// The library, built with this linker and not stripped yet.
+pub fn library(toolchain: &Toolchain, target: &Target, linker: &Path) -> Result<PathBuf> {
     let name = target.triple.to_uppercase().replace('-', "_");
-    cargo
-        .args([
-            "--package",
-            "comeback",
-            "--lib",
-            "--profile",
-            "library",
-            "--features",
-            "uniffi",
-        ])
-        .args(["--crate-type", "cdylib"])
-        .env(format!("CARGO_TARGET_{name}_LINKER"), linker)
+    let mut cargo = toolchain.cargo("rustc", target.triple);
+    cargo.env(format!("CARGO_TARGET_{name}_LINKER"), linker);
+    process::run(CORE.as_library(&mut cargo))?;
+    Ok(toolchain
+        .output()
+        .join(target.triple)
+        .join("library/libcomeback.so"))
 }
 
 pub fn put_stripped(strip: &Path, library: &Path, target: &Target) -> Result<PathBuf> {

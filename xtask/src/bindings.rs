@@ -102,17 +102,20 @@ impl Binding {
         put(&folder.join(self.file_name()?), &native)
     }
 
-    /// Builds the native library and returns where it lies, with its symbols. Not a crate type of the manifest: that would cost the
-    /// link-time optimisation.
+    /// Builds the native library for this machine and returns where it lies, with its symbols.
     pub fn build(&self) -> Result<PathBuf> {
-        let mut build = process::cargo("rustc");
-        build.args(["--package", self.package, "--lib", "--profile", "library"]);
-        for feature in self.features {
-            build.args(["--features", feature]);
-        }
-        build.args(["--crate-type", "cdylib"]);
-        process::run(&mut build)?;
+        process::run(self.as_library(&mut process::cargo("rustc")))?;
         Ok(project::target().join("library").join(self.file_name()?))
+    }
+
+    /// `cargo rustc`, for whatever target, told to make the library. Not a crate type of the manifest: that would cost the link-time
+    /// optimisation.
+    pub fn as_library<'a>(&self, cargo: &'a mut Command) -> &'a mut Command {
+        cargo.args(["--package", self.package, "--lib", "--profile", "library"]);
+        for feature in self.features {
+            cargo.args(["--features", feature]);
+        }
+        cargo.args(["--crate-type", "cdylib"])
     }
 
     fn file_name(&self) -> Result<String> {

@@ -18,6 +18,7 @@ mod project;
 mod size;
 mod tally;
 mod test;
+mod toolchain;
 
 use anyhow::{Result, bail};
 use lexopt::{Arg, Parser};

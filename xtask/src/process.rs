@@ -3,14 +3,20 @@
 use crate::project;
 use anyhow::{Context, Result, bail};
 use std::io::{BufRead, BufReader, ErrorKind};
+use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 
 /// Cargo, in the root of the repository, with the project's output directory.
 pub fn cargo(subcommand: &str) -> Command {
+    cargo_into(subcommand, &project::target())
+}
+
+/// Cargo with another output directory.
+pub fn cargo_into(subcommand: &str, output: &Path) -> Command {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
     cargo.arg(subcommand).current_dir(project::root());
     if subcommand != "fmt" {
-        cargo.arg("--target-dir").arg(project::target());
+        cargo.arg("--target-dir").arg(output);
     }
     cargo
 }
@@ -58,7 +64,7 @@ pub fn lines(command: &mut Command, mut hear: impl FnMut(&str)) -> Result<()> {
 
 /// The command as a person would type it.
 pub fn said(command: &Command) -> String {
-    let program = std::path::Path::new(command.get_program());
+    let program = Path::new(command.get_program());
     let mut words = vec![
         program
             .file_stem()
