@@ -513,3 +513,63 @@ impl Drop for Guard {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn one_layer_acts_the_outermost() {
+    let (hub, made) = (hub(), Cell::new(0));
+    let policy = steady();
+    let always = async || {
+        made.set(made.get() + 1);
+        tokio::task::yield_now().await;
+        Err::<(), _>(Broken(made.get()))
+    };
+    let inner = async || always.retry(&policy).connectivity(&hub).await;
+    let error = inner.retry(&policy).connectivity(&hub).await.unwrap_err();
+    assert_eq!(made.get(), 4, "not 16");
+    assert_eq!(error.reason(), Reason::Attempts);
+    assert_eq!(error.report().attempts.len(), 4);
+    let last = error.into_last().unwrap();
+    assert_eq!(last.reason(), Reason::Attempts);
+    assert_eq!(last.report().attempts.len(), 1);
+    // Once the outer call is over, the next call acts again.
+    made.set(0);
+    inner().await.unwrap_err();
+    assert_eq!(made.get(), 4);
+    assert_eq!(hub.waiting(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_inner_layer_does_not_wait_even_for_an_attempt_that_does_not_count() {
+    let (hub, made) = (hub(), Cell::new(0));
+    hub.none_at_start();
+    let policy = steady();
+    let refused = async || {
+        made.set(made.get() + 1);
+        hub.available(Network::usable(made.get())); // the edge comes while the attempt fails
+        Err::<(), _>(Broken(0))
+    };
+    let inner = async || {
+        let call = refused.retry(&policy).connectivity(&hub);
+        call.classify(|_| Verdict::NEVER_SENT).await
+    };
+    let once = RetryPolicy::builder().max_attempts(1).build().unwrap();
+    let error = inner.retry(&once).await.unwrap_err();
+    assert_eq!(made.get(), 1);
+    assert_eq!(error.into_last().unwrap().reason(), Reason::Attempts);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_in_an_attempt_leaves_no_layer_behind() {
+    let hub = hub();
+    let policy = steady();
+    let panics = async || -> Result<(), Broken> { panic!("the operation's own") };
+    let call = panics.retry(&policy).into_future();
+    let mut call = Box::pin(call);
+    let polled = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        call.as_mut().poll(&mut Context::from_waker(Waker::noop()))
+    }));
+    assert!(polled.is_err());
+    let flaky = Flaky::failing(2);
+    let answer = (|| flaky.attempt()).retry(&policy).connectivity(&hub).await;
+    assert_eq!(answer.unwrap(), 3);
+}

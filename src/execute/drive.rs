@@ -10,6 +10,7 @@ use std::task::{Context, Poll, ready};
 use pin_project_lite::pin_project;
 
 use super::connectivity::{Connectivity, Waiter};
+use super::layer;
 use super::listener::contained;
 pub(crate) use super::session::Proof;
 use super::session::{CallSession, History, NextStep};
@@ -249,7 +250,7 @@ where
                     hard_end,
                     ask_at,
                 } => {
-                    let mut ended = match span.within(|| attempt.poll(context)) {
+                    let mut ended = match span.within(|| layer::within(|| attempt.poll(context))) {
                         Poll::Ready(output) => Ended::CameBack(output),
                         Poll::Pending => {
                             let network = this.waiter.listen(context.waker());
@@ -258,7 +259,7 @@ where
                             if proof.head_came {
                                 return Poll::Pending; // neither a limit nor an edge ends it now
                             }
-                            if this.session.has_moved(&network) {
+                            if this.session.has_moved(&network) && !this.session.stands_down() {
                                 let (next, events) =
                                     this.session
                                         .interrupted(policy, network, connectivity, proof);
@@ -290,6 +291,16 @@ where
                     this.phase.set(Phase::Over);
                     this.timer.as_mut().stop();
                     let connectivity = this.waiter.connectivity();
+                    let single;
+                    let policy = if this.session.stands_down() {
+                        single = RetryPolicy {
+                            max_attempts: 1,
+                            ..policy.clone()
+                        };
+                        &single
+                    } else {
+                        policy
+                    };
                     let (next, events) = match &mut ended {
                         Ended::CameBack(output) => match this.attempts.cancelled(output) {
                             Some(kind) => this.session.cancelled(kind, connectivity),
@@ -312,6 +323,12 @@ where
                     }
                     tell(this.attempts, this.session, events);
                     if !matches!(next, NextStep::Sleep { .. }) {
+                        break (next, ended);
+                    }
+                    if this.session.stands_down() {
+                        // The attempt did not count, but it was made.
+                        let (next, events) = this.session.stopped(Reason::Attempts, connectivity);
+                        tell(this.attempts, this.session, events);
                         break (next, ended);
                     }
                     let last = match ended {

@@ -17,6 +17,7 @@ use crate::request::RequestFacts;
 use crate::resume::{Resumed, resume};
 
 use super::connectivity::Connectivity;
+use super::layer;
 
 /// What a driver does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,6 +118,8 @@ pub(super) struct CallSession {
     /// Attempts made before the one in flight.
     resends: u32,
     is_seeded: bool,
+    /// Another call, in whose attempt this one began, decides what goes again.
+    stands_down: bool,
     id: u64,
     /// All but the last.
     events: Told,
@@ -134,6 +137,7 @@ impl CallSession {
             place: Place::in_flight(call, NO_LIMIT),
             resends: 0,
             is_seeded: seed.is_some(),
+            stands_down: false,
             id: 0,
             events: Told::new(),
         }
@@ -146,6 +150,12 @@ impl CallSession {
             call.clock = now;
             *limit = first_limit(policy, call);
         }
+        self.stands_down = layer::is_above();
+    }
+
+    /// Whether this call makes one attempt and no more.
+    pub(super) fn stands_down(&self) -> bool {
+        self.stands_down
     }
 
     /// What the call's waits are drawn from.

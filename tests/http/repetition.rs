@@ -1,12 +1,13 @@
 //! The table of the design's section 6 on real sockets: what goes wrong × method × key, and how often the server hears of it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use comeback::Executor;
+use comeback::{Executor, Reason, Retryable};
 use hyper::Method;
 
 use crate::authority::Authority;
-use crate::ground::{self, KEY, Log};
+use crate::ground::{self, KEY, Log, soon};
 use crate::server::{Act, Server};
 
 /// What an effect tells about the request it happened to.
@@ -297,4 +298,26 @@ fn executor(effect: Effect, log: &Log, authority: &Authority) -> Executor {
             builder
         }
     })
+}
+
+#[tokio::test]
+async fn an_executor_inside_another_layer_sends_once_for_each_of_that_ones_attempts() {
+    let server = Server::start(vec![Act::ResetBeforeAnswer; 16]).await;
+    let (policy, executor) = (soon().build().unwrap(), ground::executor(soon()));
+    let get = async || executor.get(server.url("/")).send().await;
+    let error = get.retry(&policy).await.unwrap_err();
+    assert_eq!(server.count(), 4, "not 16");
+    assert_eq!(error.into_last().unwrap().reason(), Some(Reason::Attempts));
+
+    let put = async |records: Arc<[u32]>| {
+        let sent = executor
+            .put(server.url("/"))
+            .json(&records[..])
+            .send()
+            .await;
+        sent.map(|_| records.iter().map(|_| Ok(())).collect())
+    };
+    let sent = comeback::batch(&policy, vec![1, 2], put).await;
+    assert!(!sent.is_complete());
+    assert_eq!(server.count(), 8);
 }
