@@ -11,6 +11,7 @@ import android.view.ViewGroup
 import android.widget.Button
 import android.widget.EditText
 import android.widget.TextView
+import com.sun.net.httpserver.HttpServer
 import dev.comeback.demo.Shop
 import org.junit.After
 import org.junit.Assert.assertEquals
@@ -27,6 +28,8 @@ import org.robolectric.shadows.ShadowNetwork
 import org.robolectric.shadows.ShadowSystemClock
 import java.io.ByteArrayOutputStream
 import java.io.PrintStream
+import java.net.InetAddress
+import java.net.InetSocketAddress
 import java.net.ServerSocket
 import java.time.Duration
 import java.util.concurrent.TimeUnit.SECONDS
@@ -45,7 +48,15 @@ internal class SampleTest {
             .shutdownNow()
         app.http.connectionPool.evictAll()
         app.connectivity.close()
+        monitors().forEach { it.join(5_000) }
     }
+
+    private fun monitors() =
+        Thread
+            .getAllStackTraces()
+            .keys
+            .filterIsInstance<HandlerThread>()
+            .filter { it.name == "comeback-network" }
 
     private fun shop(port: Int = 0) = Shop(port, PrintStream(written, true))
 
@@ -115,14 +126,27 @@ internal class SampleTest {
     }
 
     @Test
+    fun `a payment that a busy server never took can be tried again too`() {
+        val busy = HttpServer.create(InetSocketAddress(InetAddress.getLoopbackAddress(), 0), 0)
+        busy.createContext("/") { exchange ->
+            exchange.sendResponseHeaders(503, -1)
+            exchange.close()
+        }
+        busy.start()
+        try {
+            server(busy.address.port)
+            button("Pay").performClick()
+            await("try again") { button("Try again").visibility == View.VISIBLE }
+            assertTrue(shown(), "503" in shown() && "stopped: attempts." in shown())
+        } finally {
+            busy.stop(0)
+        }
+    }
+
+    @Test
     fun `the network is shown as Comeback sees it`() {
         awaitShown("Network: unknown")
-        val monitor =
-            Thread
-                .getAllStackTraces()
-                .keys
-                .filterIsInstance<HandlerThread>()
-                .single { it.name == "comeback-network" }
+        val monitor = monitors().single()
         shadowOf(monitor.looper).idle()
         val service = app.getSystemService(Context.CONNECTIVITY_SERVICE) as ConnectivityManager
         val callback = shadowOf(service).networkCallbacks.single()
