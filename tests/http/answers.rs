@@ -247,3 +247,38 @@ async fn a_circle_of_redirects_ends_without_a_word_of_where_it_led() {
     assert!(!all.contains("secret"), "{all}");
     assert!(!all.contains("private"), "{all}");
 }
+
+#[tokio::test]
+async fn who_the_url_names_is_told_to_the_server_as_the_client_itself_would() {
+    let server = Server::start([]).await;
+    let url = server.url("/").replace("http://", "http://me:secret@");
+    let executor = executor(soon());
+    executor.get(&url).send().await.unwrap();
+    let heard = server.heard();
+    assert_eq!(heard[0].header("authorization"), Some("Basic bWU6c2VjcmV0"));
+    assert_eq!(heard[0].target, "/");
+}
+
+#[tokio::test]
+async fn a_choice_of_policy_that_panics_is_none() {
+    let server = Server::start(vec![Act::status(503); 4]).await;
+    let executor = with(soon().max_attempts(2), |builder| {
+        builder.policy_for(|_| panic!("undecided"))
+    });
+    let response = executor.get(server.url("/")).send().await.unwrap();
+    assert_eq!(response.status(), 503);
+    assert_eq!(server.count(), 2);
+}
+
+#[tokio::test]
+async fn the_apps_opinion_cannot_make_a_request_never_sent() {
+    for act in [Act::ResetBeforeAnswer, Act::status(503)] {
+        let server = Server::start(vec![act; 4]).await;
+        let executor = with(soon(), |builder| {
+            builder.classify(|_, _| Some(OutcomeClass::NeverSent))
+        });
+        let result = executor.post(server.url("/")).send().await;
+        assert_eq!(reason(&result), Some(Reason::NotRepeatable));
+        assert_eq!(server.count(), 1);
+    }
+}

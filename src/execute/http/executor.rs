@@ -104,7 +104,8 @@ impl Executor {
 
     /// A request of any method.
     pub fn request(&self, method: Method, url: impl IntoUrl) -> HttpRequest {
-        let request = url.into_url().map(|url| Request::new(method, url));
+        // By the client's own builder, which tells the server who a URL names (`https://user:password@host`).
+        let request = self.0.clients.current().request(method, url).build();
         HttpRequest::new(self.clone(), request)
     }
 
