@@ -20,17 +20,20 @@ private val BENCHMARKS =
             "a call that succeeds at once: OkHttp without us, with an interceptor that only proceeds, with ours, with others",
             ::measureSuccess,
         ),
+        Benchmark("success-loopback", "the same over loopback", ::measureLoopbackSuccess),
+        Benchmark("success-ktor", "the same through Ktor: without us, with its HttpRequestRetry, with ours", ::measureKtorSuccess),
         Benchmark(
             "waiting",
             "10,000 calls of the factory waiting at once: threads, memory, and how soon an edge wakes them",
             ::measureWaiting,
         ),
+        Benchmark("memory", "what a waiting call keeps: interceptor, factory, coroutine", ::measureWaitingMemory),
     )
 
 fun main(arguments: Array<String>) {
     val unknown = arguments.filter { name -> BENCHMARKS.none { it.name == name } }
     if (unknown.isNotEmpty()) {
-        val names = BENCHMARKS.joinToString("\n") { "  %-10s %s".format(it.name, it.what) }
+        val names = BENCHMARKS.joinToString("\n") { "  %-17s %s".format(it.name, it.what) }
         val help = "Usage: cargo xtask bench-kotlin [NAME …]   (all, one after the other, without a name)\n\n$names"
         if (unknown == listOf("--help")) {
             println(help)

@@ -32,10 +32,12 @@ internal class AttemptGuard(
     private val scope: CoroutineScope,
 ) {
     private val lock = Any()
-    private val changes = Channel<Unit>(Channel.CONFLATED)
     private var subscription: Subscription? = null
     private var timer: Job? = null
     private var asking: Job? = null
+
+    /** Made with [asking]: most attempts see no change. */
+    private var changes: Channel<Unit>? = null
     private var isDone = false
     private var hasHead = false
     private var limit: Long? = null
@@ -110,8 +112,9 @@ internal class AttemptGuard(
         if (!hasMoved()) return
         synchronized(lock) {
             if (isDone || hasHead) return
+            val changes = changes ?: Channel<Unit>(Channel.CONFLATED).also { changes = it }
             changes.trySend(Unit)
-            if (asking == null) asking = scope.launch { ask() }
+            if (asking == null) asking = scope.launch { ask(changes) }
         }
     }
 
@@ -120,10 +123,10 @@ internal class AttemptGuard(
         return network.path != notedPath && network.state != NetworkState.OFFLINE && network.state != NetworkState.BLOCKED
     }
 
-    private suspend fun ask() {
+    private suspend fun ask(changes: Channel<Unit>) {
         var askAt: Long? = null
         while (true) {
-            await(askAt)
+            await(changes, askAt)
             // No engine tells what it has sent, and silence proves nothing.
             val step =
                 synchronized(lock) {
@@ -138,7 +141,10 @@ internal class AttemptGuard(
         }
     }
 
-    private suspend fun await(askAt: Long?) {
+    private suspend fun await(
+        changes: Channel<Unit>,
+        askAt: Long?,
+    ) {
         if (askAt == null) return changes.receive()
         val left = askAt - synchronized(lock) { session.now() }
         val isChanged = left > 0 && withTimeoutOrNull(left.nanoseconds) { changes.receive() } != null

@@ -2,7 +2,6 @@
 package dev.comeback.okhttp
 
 import dev.comeback.DriverFacts
-import dev.comeback.Time
 import okhttp3.Call
 import okhttp3.Interceptor
 import okio.AsyncTimeout
@@ -61,10 +60,9 @@ internal class CutTimer(
     }
 }
 
-/** Running; null if the policy does not cut. */
+/** Running, for what is left of a call that began [spentNanos] ago; null if the policy does not cut. */
 internal fun cutTimer(
     call: Call,
     facts: DriverFacts,
-    began: Long,
-    time: Time,
-): CutTimer? = facts.cutAfterNanos?.let { CutTimer(call).apply { start(began + it - time.nanos()) } }
+    spentNanos: Long,
+): CutTimer? = facts.cutAfterNanos?.let { CutTimer(call).apply { start(it - spentNanos) } }

@@ -51,7 +51,7 @@ public class ComebackInterceptor
                 var first: Attempted? = null
                 if (goesAsItIs(chain, request, facts, noted)) {
                     first =
-                        attempted(chain, request, cutTimer(chain.call(), facts, began, comeback.time)) { response ->
+                        attempted(chain, request, cutTimer(chain.call(), facts, spentNanos = 0)) { response ->
                             if (isAllThereIs(response, noted)) return response
                         }
                 }

@@ -112,7 +112,7 @@ internal class RetryLoop(
     private fun attempt(inactivityNanos: Long?): Attempted {
         witness?.attemptBegins()
         val limited = retried.limited(chain, shorter(inactivityNanos, facts.attemptTimeoutNanos), noted.path)
-        return attempted(limited, retried.outgoing, cutTimer(call, facts, began, comeback.time)) {}
+        return attempted(limited, retried.outgoing, cutTimer(call, facts, comeback.time.nanos() - began)) {}
     }
 
     /**
