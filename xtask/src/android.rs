@@ -6,7 +6,7 @@ mod rules;
 
 use crate::bindings::CORE;
 use crate::toolchain::{HOW_TO_GET_SOURCES, Toolchain};
-use crate::{process, project};
+use crate::{java, process, project};
 use anyhow::{Context, Result, bail};
 use lexopt::{Arg, Parser};
 use std::fs;
@@ -77,26 +77,79 @@ pub fn run(mut arguments: Parser) -> Result<()> {
     }
 }
 
-/// `cargo xtask test android`: all that can be shown on this machine; what needs tools that are not here is skipped with a word.
+/// A check, what keeps it from running here (if anything does), and whether it takes less than a minute once its Rust is built.
+struct Check {
+    name: &'static str,
+    missing: fn() -> Option<String>,
+    run: fn() -> Result<()>,
+    quick: bool,
+}
+
+const CHECKS: [Check; 6] = [
+    Check {
+        name: "check",
+        missing: || toolchain().err().map(|error| error.to_string()),
+        run: check,
+        quick: false,
+    },
+    Check {
+        name: "link",
+        missing: link::missing,
+        run: link::run,
+        quick: true,
+    },
+    Check {
+        name: "size",
+        missing: || None, // It says itself what it cannot measure.
+        run: crate::size::rebuilt,
+        quick: true,
+    },
+    Check {
+        name: "aar",
+        missing: || link::missing().or_else(no_maven),
+        run: aar::run,
+        quick: true,
+    },
+    Check {
+        name: "run",
+        missing: || link::missing_to_run().or_else(no_maven),
+        run: link::run_on_linux,
+        quick: false,
+    },
+    Check {
+        name: "rules",
+        missing: no_maven,
+        run: rules::run,
+        quick: false,
+    },
+];
+
+/// All that can be shown on this machine; what needs tools that are not here is skipped with a word.
 pub fn test() -> Result<()> {
-    type Part = (&'static str, fn() -> Result<()>);
-    let parts: [Part; 6] = [
-        ("check", check),
-        ("link", link::run),
-        ("size", crate::size::rebuilt),
-        ("run", link::run_on_linux),
-        ("aar", aar::run),
-        ("rules", rules::run),
-    ];
-    let without_linking = ["rules"];
-    for (name, part) in parts {
-        println!("\n== android {name}");
-        match link::missing() {
-            Some(missing) if !without_linking.contains(&name) => println!("skipped: {missing}"),
-            _ => part()?,
+    CHECKS.iter().try_for_each(Check::make)
+}
+
+/// What `cargo xtask test` takes along.
+pub fn quick_test() -> Result<()> {
+    CHECKS
+        .iter()
+        .filter(|check| check.quick)
+        .try_for_each(Check::make)
+}
+
+impl Check {
+    fn make(&self) -> Result<()> {
+        println!("\n== android {}", self.name);
+        match (self.missing)() {
+            Some(missing) => println!("skipped: {missing}"),
+            None => (self.run)()?,
         }
+        Ok(())
     }
-    Ok(())
+}
+
+fn no_maven() -> Option<String> {
+    java::maven().err().map(|error| error.to_string())
 }
 
 /// A Rust that compiles for the four.

@@ -55,6 +55,21 @@ pub fn java() -> Command {
     }
 }
 
+/// Where that Java lies, as it says itself.
+pub fn home() -> Result<PathBuf> {
+    let mut java = java();
+    java.args(["-XshowSettings:properties", "-version"]);
+    let output = java.output()?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    let home = said
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("java.home = "));
+    match home {
+        Some(home) => Ok(PathBuf::from(home)),
+        None => bail!("Java does not say where it lies. {}", advice()),
+    }
+}
+
 /// What to install, as a sentence.
 pub fn advice() -> String {
     let how = if cfg!(target_os = "macos") {

@@ -32,7 +32,7 @@ pub fn run(mut arguments: Parser) -> Result<()> {
     let mut tally = Tally::default();
     let result = parts(rust, maven, &mut tally);
     println!(
-        "\nNot part of this, minutes each: `cargo xtask test android` (the core for Android: types, link, size, shim, AAR, keep rules)"
+        "\nNot part of this, minutes each: `cargo xtask test android` (the core for Android: types on four ABIs, run on Linux, keep rules)"
     );
     println!("\n{tally}{}", tally.closing_line());
     result
@@ -124,7 +124,8 @@ fn kotlin_part(mut maven: Command, tally: &mut Tally) -> Result<()> {
     CORE.make()?;
     CLIENT.make()?;
     size::core_is_small()?;
-    counted(maven.args(["--no-transfer-progress", "verify"]), tally)
+    counted(maven.args(["--no-transfer-progress", "verify"]), tally)?;
+    crate::android::quick_test()
 }
 
 fn step(command: &mut Command) -> Result<()> {

@@ -72,28 +72,34 @@ pub fn for_arm64() -> Result<PathBuf> {
     library(&TARGETS[0])
 }
 
+const ARM64_COMPILER: &str = "aarch64-linux-gnu-gcc";
+const ARM64_RUNNER: &str = "qemu-aarch64-static";
+
+/// Why the libraries cannot be run here, if so.
+pub fn missing_to_run() -> Option<String> {
+    missing().or_else(|| {
+        let absent = [ARM64_COMPILER, ARM64_RUNNER, "gcc"]
+            .into_iter()
+            .find(|tool| !is_there(tool))?;
+        Some(format!(
+            "{absent} is not installed: `apt-get install gcc gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static`"
+        ))
+    })
+}
+
 /// The libraries on Linux: a shim stands for what glibc lacks of bionic. arm64 runs under qemu.
 pub fn run_on_linux() -> Result<()> {
-    if let Some(missing) = missing() {
+    if let Some(missing) = missing_to_run() {
         bail!("{missing}");
     }
     for (target, compiler, runner) in [
         (
             &TARGETS[0],
-            "aarch64-linux-gnu-gcc",
-            Some(["qemu-aarch64-static", "-L", "/usr/aarch64-linux-gnu"]),
+            ARM64_COMPILER,
+            Some([ARM64_RUNNER, "-L", "/usr/aarch64-linux-gnu"]),
         ),
         (&TARGETS[2], "gcc", None),
     ] {
-        for tool in [Some(compiler), runner.map(|runner| runner[0])]
-            .into_iter()
-            .flatten()
-        {
-            ensure!(
-                is_there(tool),
-                "{tool} is not installed: `apt-get install gcc gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static`"
-            );
-        }
         let library = library(target)?;
         let shims = place().join("shims").join(target.abi);
         fs::create_dir_all(&shims)
