@@ -11,7 +11,7 @@
 //! `CLOCK_BOOTTIME` by default, [`TokioClock`] under `tokio::time::pause`. Dropping a call ends it and what it has in flight; nothing runs
 //! in the background. With the feature `tracing` every attempt is a span and every event an event, target `comeback`.
 //!
-//! One layer acts, the outermost: a call awaited within another call's attempt (an [`Executor`]'s inside `.retry(..)` or a batch's round) makes
+//! One layer acts, the outermost: a call awaited within another call's attempt (an `Executor`'s inside `.retry(..)` or a batch's round) makes
 //! one attempt, stops with [`Attempts`](crate::Reason::Attempts) if that fails, and the outer call decides. A task spawned in an attempt is on its own.
 //!
 //! Waits need a tokio runtime with time enabled; a call that never waits, and has no limit on an attempt, needs none.

@@ -291,12 +291,19 @@ impl<E> fmt::Display for RetryError<E> {
     }
 }
 
+/// Whether the call ended while an attempt was in flight, which a report does not tell of.
+pub(super) fn ended_in_flight(report: &Report) -> bool {
+    let last = report.attempts.last();
+    last.is_none_or(|last| last.resumed.is_some())
+}
+
 /// "stopped after 3 attempts within 2.104s: all attempts are used up"
 pub(super) struct Stopped<'a>(pub(super) Reason, pub(super) &'a Report);
 
 impl fmt::Display for Stopped<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let made = self.1.attempts.len() + self.1.abandoned as usize;
+        let reported = self.1.attempts.len() + self.1.abandoned as usize;
+        let made = reported + usize::from(ended_in_flight(self.1));
         write!(out, "stopped after {made} attempt")?;
         if made != 1 {
             out.write_str("s")?;

@@ -282,3 +282,34 @@ async fn the_apps_opinion_cannot_make_a_request_never_sent() {
         assert_eq!(server.count(), 1);
     }
 }
+
+#[tokio::test]
+async fn an_attempt_that_the_calls_own_timeout_ends_was_made_and_is_in_doubt() {
+    let server = Server::start([Act::Stall]).await;
+    let request = executor(soon()).post(server.url("/"));
+    let error = request
+        .timeout(Duration::from_millis(100))
+        .send()
+        .await
+        .unwrap_err();
+    let text = error.to_string();
+    assert!(text.contains("stopped after 1 attempt within"), "{text}");
+    assert!(error.is_in_doubt());
+}
+
+#[tokio::test]
+async fn a_request_without_retries_that_may_have_arrived_is_in_doubt() {
+    let (server, closed) = (
+        Server::start([Act::ResetBeforeAnswer]).await,
+        Server::closed(),
+    );
+    let executor = executor(soon());
+    let once = async |server: &Server| {
+        let request = executor.post(server.url("/")).without_retries();
+        request.send().await.unwrap_err().is_in_doubt()
+    };
+    assert!(once(&server).await);
+    server.then([Act::redirect(307, &closed.url("/"))]);
+    assert!(once(&server).await);
+    assert!(!once(&closed).await);
+}

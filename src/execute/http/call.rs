@@ -280,12 +280,19 @@ pub(super) fn settle(driven: Driven<Attempted>) -> Result<Response, HttpError> {
             return Ok(response);
         }
         Ended::CameBack(Attempted::Closed { status, headers }) => Cause::Closed { status, headers },
-        Ended::CameBack(Attempted::Failed(Failure { kind, error, .. })) => {
-            Cause::Failed { kind, error }
-        }
+        Ended::CameBack(Attempted::Failed(Failure {
+            kind,
+            error,
+            answered,
+        })) => Cause::Failed {
+            kind,
+            error,
+            answered,
+        },
         Ended::TimedOut => Cause::Failed {
             kind: FailureKind::AttemptTimeout,
             error: None,
+            answered: false, // the report tells of it
         },
     };
     Err(HttpError::new(cause, reason, report))

@@ -6,7 +6,7 @@ use std::fmt;
 use reqwest::StatusCode;
 use reqwest::header::HeaderMap;
 
-use super::super::future::Stopped;
+use super::super::future::{Stopped, ended_in_flight};
 use crate::event::{Reason, Report};
 use crate::outcome::{FailureKind, OutcomeClass};
 
@@ -34,6 +34,8 @@ pub(super) enum Cause {
     Failed {
         kind: FailureKind,
         error: Option<reqwest::Error>,
+        /// A server had answered in the last attempt.
+        answered: bool,
     },
     /// With a response that was closed before the wait.
     Closed {
@@ -46,9 +48,14 @@ impl HttpError {
     pub(super) fn new(cause: Cause, reason: Option<Reason>, report: Report) -> HttpError {
         let cause = match cause {
             Cause::Invalid(error) => Cause::Invalid(error.without_url()),
-            Cause::Failed { kind, error } => Cause::Failed {
+            Cause::Failed {
+                kind,
+                error,
+                answered,
+            } => Cause::Failed {
                 kind,
                 error: error.map(reqwest::Error::without_url),
+                answered,
             },
             closed @ Cause::Closed { .. } => closed,
         };
@@ -104,12 +111,20 @@ impl HttpError {
 
     /// Whether some attempt may have reached the server: then only the server knows whether the request took effect.
     pub fn is_in_doubt(&self) -> bool {
-        self.0.report.attempts.iter().any(|attempt| {
+        let report = &self.0.report;
+        let reported = report.attempts.iter().any(|attempt| {
             matches!(
                 attempt.class,
                 OutcomeClass::InDoubt | OutcomeClass::TransientStatus
             )
-        }) || self.0.report.abandoned > 0
+        });
+        let unreported = match self.0.cause {
+            Cause::Failed { kind, answered, .. } if ended_in_flight(report) => {
+                answered || kind.class() == OutcomeClass::InDoubt
+            }
+            _ => false,
+        };
+        reported || unreported || report.abandoned > 0
     }
 }
 

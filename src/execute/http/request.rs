@@ -217,7 +217,11 @@ async fn once(shared: &Shared, template: &Template) -> Result<Response, HttpErro
     let lease = shared.clients.on_path(shared.connectivity.snapshot().path);
     let witness = Arc::new(Witness::new(template.request(), None));
     let failed = |kind, error| {
-        let cause = Cause::Failed { kind, error };
+        let cause = Cause::Failed {
+            kind,
+            error,
+            answered: witness.has_answered(),
+        };
         HttpError::new(cause, None, Report::default())
     };
     let Some(request) = template.attempt(&witness) else {
