@@ -46,7 +46,7 @@ pub const TARGETS: [Target; 4] = [
 const HELP: &str = "\
 Usage: cargo xtask android <command>
 
-  check   type-check the core for the four ABIs
+  check   type-check the core for the four ABIs, and the Rust HTTP client where a C compiler is at hand
   build   the four libraries, with the NDK that ANDROID_NDK_HOME names: target/android/jniLibs
   link    arm64 and x86-64 libraries without an NDK, against the permitted symbols of API 24; never to be shipped
   run     those libraries on Linux, behind a shim: a smoke test on both (arm64 under qemu), comeback-core's tests on x86-64
@@ -169,6 +169,45 @@ fn check() -> Result<()> {
         ]))?;
     }
     println!("The core type-checks for the four ABIs.");
+    check_client(&toolchain)
+}
+
+/// The Rust HTTP client too. Its TLS library is partly C, which wants a compiler and headers: those of Linux will do for a check, and for nothing else.
+fn check_client(toolchain: &Toolchain) -> Result<()> {
+    let (compiler, archiver) = ("clang-19", "llvm-ar-19");
+    for target in &TARGETS {
+        let (headers, more) = match target.abi {
+            "armeabi-v7a" => ("/usr/arm-linux-gnueabihf/include", "-D__ARM_PCS_VFP"),
+            "x86" => ("/usr/i686-linux-gnu/include", ""),
+            _ => (
+                "/usr/include/x86_64-linux-musl",
+                "-D_GNU_SOURCE -D__errno_location=__errno",
+            ),
+        };
+        let tools_are_there = [compiler, archiver].iter().all(|tool| link::is_there(tool));
+        if !tools_are_there || !Path::new(headers).exists() {
+            println!(
+                "The client is not checked for {}: `apt-get install clang-19 llvm-19 musl-dev libc6-dev-armhf-cross libc6-dev-i386-cross`",
+                target.abi
+            );
+            continue;
+        }
+        println!("{}, the client", target.triple);
+        let name = target.triple.replace('-', "_");
+        let flags = format!(
+            "--target={} -nostdlibinc -isystem {headers} {more}",
+            target.clang
+        );
+        process::run(
+            toolchain
+                .cargo("check", target.triple)
+                .args(["--package", "comeback-client"])
+                .env(format!("CC_{name}"), compiler)
+                .env(format!("AR_{name}"), archiver)
+                .env(format!("CFLAGS_{name}"), flags),
+        )?;
+        println!("The client type-checks for {}.", target.abi);
+    }
     Ok(())
 }
 

@@ -102,7 +102,8 @@ impl Binding {
         put(&folder.join(self.file_name()?), &native)
     }
 
-    /// Builds the native library for this machine and returns where it lies, with its symbols.
+    /// Builds the native library for this machine and returns where it lies, with its symbols. The standard library stays the prebuilt one, whatever
+    /// is installed: what a jar carries must not depend on that, and a desktop does not miss 170 KiB. Android does (see `toolchain`).
     pub fn build(&self) -> Result<PathBuf> {
         process::run(self.as_library(&mut process::cargo("rustc")))?;
         Ok(project::target().join("library").join(self.file_name()?))

@@ -42,7 +42,8 @@ pub fn missing() -> Option<String> {
     })
 }
 
-fn is_there(tool: &str) -> bool {
+/// Whether it can be started.
+pub fn is_there(tool: &str) -> bool {
     Command::new(tool)
         .arg("--version")
         .stdout(Stdio::null())
