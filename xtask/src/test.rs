@@ -83,11 +83,16 @@ fn rust_part(tally: &mut Tally) -> Result<()> {
     with_oldest_compiler()?;
     counted(process::cargo("test").args(["--all-features"]), tally)?;
     counted(process::cargo("test").args(others), tally)?;
-    step(
-        process::cargo("doc")
-            .args(["--no-deps", "--all-features"])
-            .env("RUSTDOCFLAGS", "-D warnings"),
-    )
+    // Links must not lead to what is only there with another feature.
+    for features in [&[][..], &["--features", "tokio"], &["--all-features"]] {
+        step(
+            process::cargo("doc")
+                .arg("--no-deps")
+                .args(features)
+                .env("RUSTDOCFLAGS", "-D warnings"),
+        )?;
+    }
+    Ok(())
 }
 
 /// The compiler that `rust-version` promises, where rustup has it. Elsewhere clippy alone has looked: it knows since when the standard library

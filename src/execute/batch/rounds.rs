@@ -1,0 +1,253 @@
+//! The rounds of a batch: what goes with each, and what each came to, for every record and for the wait that follows.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use tokio::sync::Semaphore;
+
+use super::super::drive::{AttemptStart, Attempts};
+use super::super::hooks::{Asked, Classify, Notify};
+use super::super::listener::{RetryEvent, contained};
+use super::super::verdict::Verdict;
+use super::gate::Gate;
+use super::record::{Batched, Place, RecordFailure};
+use crate::event::{Event, Reason, Report};
+use crate::outcome::{FailureKind, Outcome, OutcomeClass, classify};
+use crate::policy::RetryPolicy;
+use crate::request::{RequestFacts, may_repeat};
+
+/// What makes the rounds.
+pub(super) struct Rounds<'p, R, F, A, T, E, C, N> {
+    records: Arc<[R]>,
+    places: Vec<Place<T, E>>,
+    /// Which go with the next round, ascending.
+    pending: Vec<usize>,
+    /// Whether a round is under way, or was dropped.
+    is_in_flight: bool,
+    operation: F,
+    policy: &'p RetryPolicy,
+    request: RequestFacts,
+    gate: Option<Gate>,
+    label: Option<&'p str>,
+    classify: C,
+    notify: N,
+    attempt: PhantomData<fn() -> A>,
+}
+
+impl<'p, R, F, A, T, E, C, N> Rounds<'p, R, F, A, T, E, C, N> {
+    pub(super) fn new(
+        records: Arc<[R]>,
+        operation: F,
+        policy: &'p RetryPolicy,
+        limit: Option<Arc<Semaphore>>,
+        asked: &Asked<'p>,
+        classify: C,
+        notify: N,
+    ) -> Self {
+        Rounds {
+            pending: (0..records.len()).collect(),
+            places: records.iter().map(|_| Place::new()).collect(),
+            is_in_flight: false,
+            records,
+            operation,
+            policy,
+            request: asked.request,
+            gate: limit.map(Gate::new),
+            label: asked.label,
+            classify,
+            notify,
+            attempt: PhantomData,
+        }
+    }
+
+    /// No round follows.
+    pub(super) fn end(&mut self, reason: Option<Reason>, report: Report) -> Batched<T, E> {
+        let places = std::mem::take(&mut self.places);
+        Batched {
+            records: places.into_iter().map(|place| place.end(reason)).collect(),
+            reason,
+            report,
+        }
+    }
+
+    /// Nobody knows what became of its records.
+    pub(super) fn round_was_dropped(&mut self) {
+        if std::mem::take(&mut self.is_in_flight) {
+            for &index in &self.pending {
+                self.places[index].in_doubt = true;
+                self.places[index].failure = Some(RecordFailure::TimedOut);
+            }
+        }
+    }
+}
+
+impl<R, F, A, T, E, C: Classify<E>, N> Rounds<'_, R, F, A, T, E, C, N> {
+    /// What an error means for its record: the reason to go no further, or none.
+    fn weigh(&mut self, error: &E, round: &mut Round) -> (Option<Reason>, bool) {
+        let Ok(verdict) = contained(|| self.classify.verdict(error)) else {
+            return (Some(Reason::Internal), true);
+        };
+        let class = verdict.as_outcome(|outcome| classify(self.policy, &self.request, outcome));
+        let in_doubt = class == OutcomeClass::InDoubt;
+        let reason = match class {
+            OutcomeClass::Success | OutcomeClass::PermanentStatus => Some(Reason::Permanent),
+            OutcomeClass::PermanentFailure => Some(Reason::Permanent),
+            OutcomeClass::NeverSent => None,
+            OutcomeClass::TransientStatus | OutcomeClass::InDoubt => {
+                (!may_repeat(self.policy, &self.request)).then_some(Reason::NotRepeatable)
+            }
+        };
+        if reason.is_none() {
+            round.hear(verdict);
+        }
+        (reason, in_doubt)
+    }
+}
+
+/// What a round came to for the records that go again: one outcome for all of them.
+#[derive(Default)]
+struct Round(Option<Verdict>);
+
+impl Round {
+    /// An answer of the other side says more than a failure, overload more than another answer, a longer wish more than a shorter, and a failure
+    /// in doubt more than one that was never sent.
+    fn hear(&mut self, verdict: Verdict) {
+        let weight = |verdict: &Verdict| match *verdict {
+            Verdict::Status {
+                status,
+                retry_after,
+            } => (2, matches!(status, 429 | 503), retry_after),
+            Verdict::Failed(kind) => (u8::from(kind.class() == OutcomeClass::InDoubt), false, None),
+        };
+        self.0 = match self.0 {
+            Some(known) if weight(&known) >= weight(&verdict) => Some(longest(known, verdict)),
+            Some(known) => Some(longest(verdict, known)),
+            None => Some(verdict),
+        };
+    }
+}
+
+/// The first with the longer wish of the two.
+fn longest(first: Verdict, second: Verdict) -> Verdict {
+    match (first, second) {
+        (
+            Verdict::Status {
+                status,
+                retry_after,
+            },
+            Verdict::Status {
+                retry_after: other, ..
+            },
+        ) => Verdict::Status {
+            status,
+            retry_after: retry_after.max(other),
+        },
+        _ => first,
+    }
+}
+
+impl<R, F, A, T, E, C, N> Attempts for Rounds<'_, R, F, A, T, E, C, N>
+where
+    R: Clone,
+    F: FnMut(Arc<[R]>) -> A,
+    A: Future<Output = Result<Vec<Result<T, E>>, E>>,
+    C: Classify<E>,
+    N: Notify,
+{
+    type Output = Result<Vec<Result<T, E>>, E>;
+    type Future = A;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        match &mut self.gate {
+            Some(gate) => gate.poll_enter(context),
+            None => Poll::Ready(()),
+        }
+    }
+
+    fn attempt(&mut self, _start: &AttemptStart) -> A {
+        self.round_was_dropped();
+        self.is_in_flight = true;
+        for &index in &self.pending {
+            let place = &mut self.places[index];
+            place.rounds = place.rounds.saturating_add(1);
+        }
+        let records = if self.pending.len() == self.records.len() {
+            self.records.clone()
+        } else {
+            let pending = self.pending.iter();
+            pending.map(|&index| self.records[index].clone()).collect()
+        };
+        (self.operation)(records)
+    }
+
+    fn outcome<D>(
+        &mut self,
+        output: &mut Self::Output,
+        decide: impl FnOnce(&Outcome<'_>) -> D,
+    ) -> D {
+        self.is_in_flight = false;
+        let sent = std::mem::take(&mut self.pending);
+        let mut round = Round::default();
+        match std::mem::replace(output, Ok(Vec::new())) {
+            Ok(results) if results.len() == sent.len() => {
+                for (index, result) in sent.into_iter().zip(results) {
+                    let error = match result {
+                        Ok(answer) => {
+                            self.places[index].answer = Some(answer);
+                            continue;
+                        }
+                        Err(error) => error,
+                    };
+                    let (reason, in_doubt) = self.weigh(&error, &mut round);
+                    let place = &mut self.places[index];
+                    place.failure = Some(RecordFailure::Record(error));
+                    place.reason = reason;
+                    place.in_doubt |= in_doubt;
+                    if reason.is_none() {
+                        self.pending.push(index);
+                    }
+                }
+            }
+            Ok(results) => {
+                let (sent_count, returned) = (sent.len(), results.len());
+                for index in sent {
+                    self.places[index].in_doubt = true;
+                    self.places[index].failure = Some(RecordFailure::WrongLength {
+                        sent: sent_count,
+                        returned,
+                    });
+                }
+                return decide(&Outcome::failure(FailureKind::Protocol));
+            }
+            Err(error) => {
+                let (reason, in_doubt) = self.weigh(&error, &mut round);
+                let error = Arc::new(error);
+                for &index in &sent {
+                    let place = &mut self.places[index];
+                    place.failure = Some(RecordFailure::Round(error.clone()));
+                    place.reason = reason;
+                    place.in_doubt |= in_doubt;
+                }
+                if reason.is_none() {
+                    self.pending = sent;
+                }
+            }
+        }
+        round.0.unwrap_or(Verdict::ANSWER).as_outcome(decide)
+    }
+
+    fn rest(&mut self) {
+        if let Some(gate) = &mut self.gate {
+            gate.leave();
+        }
+    }
+
+    fn hear(&mut self, call_id: u64, event: Event) {
+        self.notify.hear(&RetryEvent {
+            call_id,
+            label: self.label,
+            event,
+        });
+    }
+}
