@@ -70,6 +70,7 @@ where
 ///   failure returns it: the last result, as it came.
 /// - An attempt that takes longer than the policy's `attempt_timeout` is dropped, and is in doubt.
 /// - When the network changes under an attempt, the attempt is dropped and begun anew if design and policy allow it.
+/// - Within another call's attempt it makes one attempt, and the outer call decides: else layers multiply.
 /// - Dropping the call ends it, and whatever it has in flight, at once.
 /// - It needs a tokio runtime with time enabled, if it ever has to wait or an attempt has a limit.
 #[must_use = "a call does nothing unless awaited"]

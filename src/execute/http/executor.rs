@@ -38,6 +38,8 @@ type PolicyFor = dyn Fn(&Request) -> Option<RetryPolicy> + Send + Sync;
 /// # }
 /// ```
 ///
+/// Within another call's attempt (`.retry(..)`, a batch's round) a request goes once, and the outer call decides: else layers multiply.
+///
 /// Dropping the future that [`send`](HttpRequest::send) made ends the call: its attempt is cancelled, the server sees the connection or
 /// the stream end.
 #[derive(Clone)]
