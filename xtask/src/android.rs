@@ -48,8 +48,8 @@ Usage: cargo xtask android <command>
 
   check   type-check the core for the four ABIs, and the Rust HTTP client where a C compiler is at hand
   build   the four libraries, with the NDK that ANDROID_NDK_HOME names: target/android/jniLibs
-  link    arm64 and x86-64 libraries without an NDK, against the permitted symbols of API 24; never to be shipped
-  run     those libraries on Linux, behind a shim: a smoke test on both (arm64 under qemu), comeback-core's tests on x86-64
+  link    the libraries but armv7's without an NDK, against the permitted symbols of API 24; never to be shipped
+  run     those for arm64 and x86-64 on Linux, behind a shim: a smoke test on both (arm64 under qemu), comeback-core's tests on x86-64
   aar     pack the AAR without Gradle, from what `build` or else `link` made, and check what is in it
   rules   shrink a small program with the AAR's keep rules and run it; and show that without a rule it does not run
 ";

@@ -21,11 +21,9 @@ const TOOLS: [&str; 5] = [
     "llvm-nm-19",
 ];
 
-/// What makes a library of it: the two that have an unwinder without an NDK.
+/// Those that have an unwinder without an NDK: all but 32-bit ARM.
 fn linked() -> impl Iterator<Item = &'static Target> {
-    TARGETS
-        .iter()
-        .filter(|target| ["arm64-v8a", "x86_64"].contains(&target.abi))
+    TARGETS.iter().filter(|target| target.abi != "armeabi-v7a")
 }
 
 /// Why it cannot be done here, if so.
