@@ -14,7 +14,24 @@
 //! One layer acts, the outermost: a call awaited within another call's attempt (an `Executor`'s inside `.retry(..)` or a batch's round) makes
 //! one attempt, stops with [`Attempts`](crate::Reason::Attempts) if that fails, and the outer call decides. A task spawned in an attempt is on its own.
 //!
-//! Waits need a tokio runtime with time enabled; a call that never waits, and has no limit on an attempt, needs none.
+//! Waits need a tokio runtime with time enabled; a call that never waits, and has no limit on an attempt, needs none. The first wait outside one
+//! panics, with tokio's own message.
+//!
+//! In tests under `tokio::time::pause` give every call a hub that goes by tokio's time. With the system's clock, which goes on as ever, timers that
+//! jump are found to be too early and set anew, until the wait has really passed:
+//!
+//! ```
+//! # use std::time::Duration;
+//! use comeback::{Connectivity, RetryPolicy, Retryable, TokioClock};
+//!
+//! # #[tokio::main(flavor = "current_thread", start_paused = true)] async fn main() {
+//! let hub = Connectivity::with_clock(TokioClock::new());
+//! let policy = RetryPolicy::builder().base(Duration::from_secs(8)).build().unwrap();
+//! let fails = async || Err::<(), _>("no answer");
+//! let error = fails.retry(&policy).connectivity(&hub).await.unwrap_err(); // at once, however long it waits
+//! assert_eq!(error.last(), Some(&"no answer"));
+//! # }
+//! ```
 
 // A module knows those above it, not those below.
 mod clock;

@@ -24,8 +24,8 @@
 //! What those rest on ([`classify`], [`may_repeat`], [`retry_after`], [`window_at`], [`bounds`], [`word`], [`uniform`]) is public, because
 //! the stored form of a call depends on it and other languages test against it.
 //!
-//! There are no default features. `tokio` adds the executor: any future (`operation.retry(&policy).await`), batches, endless loops; see
-//! [`execute`](https://docs.rs/comeback/latest/comeback/execute/index.html). `reqwest` adds HTTP, `tracing` spans and events. `uniffi` adds the
+//! There are no default features. `tokio` adds the executor: any future (`operation.retry(&policy).await`), batches, endless loops; see the module
+//! `execute`. `reqwest` adds HTTP, `tracing` spans and events. `uniffi` adds the
 //! boundary to Kotlin, which is no API for Rust. Rust 1.85 is enough for all but `uniffi` and
 //! `stored`, which need 1.88.
 //!

@@ -103,7 +103,7 @@ pub enum Wake {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Offline {
-    /// Park while the loss is younger than two minutes, then fail fast.
+    /// Park while the loss is younger than two minutes, then fail fast. Where there was no network when the monitor began, the loss counts as old.
     #[default]
     Auto,
     /// Wait for the network as long as the caps allow.

@@ -38,12 +38,12 @@ struct Shared {
 }
 
 impl Connectivity {
-    /// Nothing is known yet; the clock is the system's.
+    /// Nothing is known yet; the clock is the system's, which `tokio::time::pause` does not stop.
     pub fn new() -> Connectivity {
         Connectivity::with_clock(SystemClock::new())
     }
 
-    /// The same with another clock, which all calls on this hub go by; for tests [`TokioClock`](crate::TokioClock).
+    /// The same with another clock, which all calls on this hub go by; for tests that pause tokio's time [`TokioClock`](crate::TokioClock).
     pub fn with_clock(clock: impl Clock) -> Connectivity {
         Connectivity(Arc::new(Shared {
             hub: Waiters::new(Hub::new()),

@@ -72,7 +72,8 @@ where
 /// - When the network changes under an attempt, the attempt is dropped and begun anew if design and policy allow it.
 /// - Within another call's attempt it makes one attempt, and the outer call decides: else layers multiply.
 /// - Dropping the call ends it, and whatever it has in flight, at once.
-/// - It needs a tokio runtime with time enabled, if it ever has to wait or an attempt has a limit.
+/// - It needs a tokio runtime with time enabled, if it ever has to wait or an attempt has a limit; without one that panics. In tests that pause
+///   tokio's time give it a hub with a [`TokioClock`](crate::TokioClock): it goes by the hub's clock, else by the system's.
 #[must_use = "a call does nothing unless awaited"]
 pub struct Retry<'p, F, C = EveryError, N = Nobody> {
     operation: F,
@@ -254,7 +255,8 @@ where
 
 /// A call that stopped: the last error as it was, why there was no further attempt, and what was tried.
 ///
-/// Its text says attempts and reason; the error itself is its [`source`](Error::source), where it is one.
+/// Its text says attempts and reason, not the error: that is [`last`](RetryError::last), and the [`source`](Error::source) where it implements
+/// [`Error`].
 pub struct RetryError<E> {
     last: Option<E>,
     reason: Reason,

@@ -15,7 +15,7 @@ use crate::outcome::OutcomeClass;
 use crate::policy::{Offline, Repeat, RetryPolicy, Statuses};
 use crate::request::{Method, RequestFacts};
 
-/// However long a server asks for.
+/// A server may ask for more than this; no longer is waited.
 const LONGEST_FLOOR: Duration = Duration::from_secs(24 * 3_600);
 
 /// What a long-lived loop waits between its rounds.

@@ -171,6 +171,11 @@ async fn main() {
         Peer::ALL.map(Peer::version).join(", ")
     );
     println!(
+        "What a peer does not do by itself it can often be told to, with code of the app's own: backon's `adjust` can read a \
+         `Retry-After`, `when` and tower's `Policy` can look at the method, reqwest-retry takes another strategy. None of them hears of the \
+         network.\n"
+    );
+    println!(
         "| what happens | right is | {} |",
         Peer::ALL.map(Peer::name).join(" | ")
     );
@@ -198,11 +203,6 @@ async fn main() {
             cells.join(" | ")
         );
     }
-    println!(
-        "\nWhat a peer does not do by itself it can often be told to, with code of the app's own: backon's `adjust` can read a \
-         `Retry-After`, `when` and tower's `Policy` can look at the method, reqwest-retry takes another strategy. None of them hears of the \
-         network."
-    );
 }
 
 async fn run(peer: Peer, scenario: &Scenario) -> Seen {
