@@ -36,7 +36,7 @@
 // A module knows those above it, not those below.
 mod clock;
 
-/// The lock, named once: the model checker's tests compile `waiters.rs` over theirs.
+/// The lock and the counter, named once: the model checker's tests compile `waiters.rs` over theirs.
 mod sync {
     pub(super) use std::sync::Mutex;
     pub(super) use std::sync::atomic::{AtomicU32, Ordering};

@@ -291,16 +291,11 @@ where
                     this.phase.set(Phase::Over);
                     this.timer.as_mut().stop();
                     let connectivity = this.waiter.connectivity();
-                    let single;
-                    let policy = if this.session.stands_down() {
-                        single = RetryPolicy {
-                            max_attempts: 1,
-                            ..policy.clone()
-                        };
-                        &single
-                    } else {
-                        policy
-                    };
+                    let single = this.session.stands_down().then(|| RetryPolicy {
+                        max_attempts: 1,
+                        ..policy.clone()
+                    });
+                    let policy = single.as_ref().unwrap_or(policy);
                     let (next, events) = match &mut ended {
                         Ended::CameBack(output) => match this.attempts.cancelled(output) {
                             Some(kind) => this.session.cancelled(kind, connectivity),
