@@ -8,7 +8,7 @@
 //! - [`Backoff`]: the same waits for a loop that never ends; [`Scatter`]: a jitter for what has not failed.
 //!
 //! A [`Connectivity`] is the process's one view of the network; its edges end waits. It has the [`Clock`] that its calls go by:
-//! `CLOCK_BOOTTIME` by default, [`TokioClock`] under `tokio::time::pause`. Dropping a call ends it and what it has in flight; nothing runs
+//! `CLOCK_BOOTTIME` by default, in tests [`TokioClock`]. Dropping a call ends it and what it has in flight; nothing runs
 //! in the background. With the feature `tracing` every attempt is a span and every event an event, target `comeback`.
 //!
 //! One layer acts, the outermost: a call awaited within another call's attempt (an `Executor`'s inside `.retry(..)` or a batch's round) makes
@@ -17,19 +17,21 @@
 //! Waits need a tokio runtime with time enabled; a call that never waits, and has no limit on an attempt, needs none. The first wait outside one
 //! panics, with tokio's own message.
 //!
-//! In tests under `tokio::time::pause` give every call a hub that goes by tokio's time. With the system's clock, which goes on as ever, timers that
-//! jump are found to be too early and set anew, until the wait has really passed:
+//! In tests under `tokio::time::pause` waits and limits end at once, whatever clock the hub has: a timer that fired is believed. What else takes
+//! paused time there, an attempt that sleeps for instance, only a hub that goes by tokio's time counts too, against `max_elapsed` and in reports:
 //!
 //! ```
 //! # use std::time::Duration;
-//! use comeback::{Connectivity, RetryPolicy, Retryable, TokioClock};
+//! use comeback::{Connectivity, Reason, RetryPolicy, Retryable, TokioClock};
 //!
 //! # #[tokio::main(flavor = "current_thread", start_paused = true)] async fn main() {
 //! let hub = Connectivity::with_clock(TokioClock::new());
-//! let policy = RetryPolicy::builder().base(Duration::from_secs(8)).build().unwrap();
-//! let fails = async || Err::<(), _>("no answer");
-//! let error = fails.retry(&policy).connectivity(&hub).await.unwrap_err(); // at once, however long it waits
-//! assert_eq!(error.last(), Some(&"no answer"));
+//! let fails = async || {
+//!     tokio::time::sleep(Duration::from_secs(30)).await;
+//!     Err::<(), _>("no answer")
+//! };
+//! let error = fails.retry(&RetryPolicy::default()).connectivity(&hub).await.unwrap_err(); // at once
+//! assert_eq!(error.reason(), Reason::Elapsed); // with the system's clock `Attempts`, after four of them
 //! # }
 //! ```
 

@@ -252,6 +252,101 @@ async fn hours_asleep_count_and_the_call_learns_of_them_within_half_a_minute() {
     );
 }
 
+/// A clock that `tokio::time::pause` does not know of, seen from within a test that takes no time: it stands still while timers jump.
+#[derive(Debug)]
+struct StandingStill;
+
+impl Clock for StandingStill {
+    fn now(&self) -> Instant {
+        Instant::from_nanos(7)
+    }
+
+    fn wall_ms(&self) -> Option<i64> {
+        None
+    }
+}
+
+/// Ends whatever would go on for ever.
+async fn within_a_day<F: Future>(future: F) -> F::Output {
+    let day = Duration::from_secs(24 * 3_600);
+    tokio::time::timeout(day, future).await.unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_timer_that_fired_is_believed_whatever_the_clock_says() {
+    let flaky = Flaky::failing(9);
+    let began = tokio::time::Instant::now();
+    let policy = steady();
+    let call = (|| flaky.attempt())
+        .retry(&policy)
+        .connectivity(&Connectivity::with_clock(StandingStill));
+    let error = within_a_day(call.into_future()).await.unwrap_err();
+    assert_eq!(began.elapsed(), Duration::from_secs(1 + 2 + 4));
+    let report = error.report();
+    let waits = report.attempts.iter().filter_map(|attempt| attempt.resumed);
+    let waits: Vec<u64> = waits.map(|wait| wait.effective.as_secs()).collect();
+    assert_eq!(waits, [1, 2, 4]);
+    assert_eq!(report.end.unwrap().elapsed, Duration::from_secs(7));
+}
+
+#[tokio::test(start_paused = true)]
+async fn in_paused_time_waits_take_no_time_with_the_system_s_clock_either() {
+    let minute = Duration::from_secs(60);
+    let policy = steady().to_builder().base(minute).cap(minute);
+    let policy = policy.max_elapsed(10 * minute).build().unwrap();
+    let flaky = Flaky::failing(3);
+    let began = (std::time::Instant::now(), tokio::time::Instant::now());
+    let call = (|| flaky.attempt())
+        .retry(&policy)
+        .connectivity(&Connectivity::new());
+    assert_eq!(within_a_day(call.into_future()).await.unwrap(), 4);
+    assert!(began.0.elapsed() < minute, "{:?}", began.0.elapsed());
+    let paused = began.1.elapsed();
+    assert!(paused.abs_diff(3 * minute) < minute / 2, "{paused:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_attempt_s_limit_is_believed_too() {
+    let policy = steady()
+        .to_builder()
+        .attempt_timeout(Duration::from_secs(5))
+        .max_attempts(2);
+    let policy = policy.build().unwrap();
+    let began = tokio::time::Instant::now();
+    let call = pending::<Result<(), Broken>>
+        .retry(&policy)
+        .connectivity(&Connectivity::with_clock(StandingStill));
+    let error = within_a_day(call.into_future()).await.unwrap_err();
+    assert_eq!(error.report().attempts.len(), 2);
+    assert_eq!(began.elapsed(), Duration::from_secs(5 + 1 + 5));
+    assert_eq!(
+        error.report().end.unwrap().elapsed,
+        Duration::from_secs(5 + 1 + 5)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_time_of_timers_counts_against_the_deadline() {
+    let policy = steady().to_builder().max_attempts(100);
+    let policy = policy.max_elapsed(Duration::from_secs(10)).build().unwrap();
+    let flaky = Flaky::failing(100);
+    let call = (|| flaky.attempt())
+        .retry(&policy)
+        .connectivity(&Connectivity::with_clock(StandingStill));
+    let error = within_a_day(call.into_future()).await.unwrap_err();
+    assert_eq!(error.reason(), Reason::Elapsed);
+    assert_eq!(error.report().attempts.len(), 4, "at 0, 1, 3 and 7 s");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_scatter_believes_its_timer() {
+    let began = tokio::time::Instant::now();
+    let mut scatter = Scatter::seeded(Duration::from_secs(600), 7);
+    let drawn = scatter.clone().draw();
+    within_a_day(scatter.wait(&Connectivity::with_clock(StandingStill))).await;
+    assert!(began.elapsed().abs_diff(drawn) <= Duration::from_millis(1));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_listener_that_panics_hurts_nobody() {
     let flaky = Flaky::failing(1);

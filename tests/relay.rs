@@ -43,6 +43,24 @@ async fn the_window_grows_across_rounds_and_no_cap_ends_the_loop() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn in_paused_time_the_system_s_clock_will_do() {
+    let hub = Connectivity::new();
+    let mut backoff = Backoff::new(&steady(), &hub);
+    let began = tokio::time::Instant::now();
+    let rounds = async {
+        for _ in 0..300 {
+            backoff.wait().await;
+        }
+    };
+    let day = 24 * 3_600 * SECOND;
+    tokio::time::timeout(day, rounds).await.unwrap();
+    // What the rounds took of the clock's own time is part of the waits, and no wait is added to later ones.
+    let expected = 7 * SECOND + 297 * 8 * SECOND;
+    let took = began.elapsed();
+    assert!(took.abs_diff(expected) < 30 * SECOND, "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn success_starts_the_backoff_over() {
     let hub = hub();
     let mut backoff = Backoff::new(&steady(), &hub);

@@ -5,7 +5,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::instant::Instant;
 
-/// What tells a call the time. Timers are tokio's in any case; whenever one fires, the clock is asked whether it is really time.
+/// What tells a call the time. Timers are tokio's in any case. One that fired is believed: inside a call time is the later of what the clock
+/// says and of what the call has waited for.
 ///
 /// [`SystemClock`] is right outside tests. A clock belongs to a [`Connectivity`](crate::Connectivity), so that the network and the calls
 /// on it see one time.
@@ -61,8 +62,8 @@ fn wall_ms_at(time: SystemTime) -> Option<i64> {
     i64::try_from(time.duration_since(UNIX_EPOCH).ok()?.as_millis()).ok()
 }
 
-/// Tokio's own clock, which `tokio::time::pause` stops and `advance` moves: for tests. It starts at 0 when it is made, the wall clock with
-/// it.
+/// Tokio's own clock, which `tokio::time::pause` stops and `advance` moves: for tests in which more than waits takes paused time. It starts at 0
+/// when it is made, the wall clock with it.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)] async fn main() {

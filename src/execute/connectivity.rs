@@ -43,7 +43,8 @@ impl Connectivity {
         Connectivity::with_clock(SystemClock::new())
     }
 
-    /// The same with another clock, which all calls on this hub go by; for tests that pause tokio's time [`TokioClock`](crate::TokioClock).
+    /// The same with another clock, which all calls on this hub go by; in tests [`TokioClock`](crate::TokioClock), so that whatever takes paused time
+    /// counts.
     pub fn with_clock(clock: impl Clock) -> Connectivity {
         Connectivity(Arc::new(Shared {
             hub: Waiters::new(Hub::new()),

@@ -82,6 +82,8 @@ pub(crate) struct AttemptStart {
     pub(crate) limit: Limit,
     /// The network it begins on.
     pub(crate) noted: Snapshot,
+    /// The instant the call is at, of which the limit was reckoned.
+    pub(crate) now: Instant,
 }
 
 /// How the last attempt ended.
@@ -224,9 +226,10 @@ where
                         resends: this.session.resends(),
                         limit: this.session.note_attempt(noted),
                         noted,
+                        now: this.session.seen(),
                     };
                     let hard = start.limit.hard;
-                    let hard_end = hard.map(|hard| connectivity.now().saturating_add(hard));
+                    let hard_end = hard.map(|hard| start.now.saturating_add(hard));
                     // What the client itself ends by then it ends in its own words.
                     let client_end = this.session.client_end();
                     let hard_end = hard_end.filter(|hard_end| {
@@ -250,6 +253,7 @@ where
                     hard_end,
                     ask_at,
                 } => {
+                    this.session.reached(this.timer.as_mut().fired());
                     let mut ended = match span.within(|| layer::within(|| attempt.poll(context))) {
                         Poll::Ready(output) => Ended::CameBack(output),
                         Poll::Pending => {
@@ -279,8 +283,10 @@ where
                                 (Some(until), None) | (None, Some(until)) => until,
                                 (None, None) => return Poll::Pending,
                             };
-                            ready!(this.timer.as_mut().poll_until(until, connectivity, context));
-                            if hard_end.is_none_or(|end| connectivity.now() < end) {
+                            let now = this.session.now(connectivity);
+                            ready!(this.timer.as_mut().poll_until(until, now, context));
+                            this.session.reached(this.timer.as_mut().fired());
+                            if hard_end.is_none_or(|end| this.session.now(connectivity) < end) {
                                 continue;
                             }
                             Ended::TimedOut

@@ -72,8 +72,9 @@ where
 /// - When the network changes under an attempt, the attempt is dropped and begun anew if design and policy allow it.
 /// - Within another call's attempt it makes one attempt, and the outer call decides: else layers multiply.
 /// - Dropping the call ends it, and whatever it has in flight, at once.
-/// - It needs a tokio runtime with time enabled, if it ever has to wait or an attempt has a limit; without one that panics. In tests that pause
-///   tokio's time give it a hub with a [`TokioClock`](crate::TokioClock): it goes by the hub's clock, else by the system's.
+/// - It needs a tokio runtime with time enabled, if it ever has to wait or an attempt has a limit; without one that panics.
+/// - It goes by the hub's clock, else by the system's. Where a test pauses tokio's time its waits end at once in any case; with a hub on a
+///   [`TokioClock`](crate::TokioClock) what its attempts take there counts too.
 #[must_use = "a call does nothing unless awaited"]
 pub struct Retry<'p, F, C = EveryError, N = Nobody> {
     operation: F,

@@ -65,7 +65,12 @@ impl Scatter {
     pub async fn wait(&mut self, connectivity: &Connectivity) {
         let until = connectivity.now().saturating_add(self.draw());
         let mut timer = pin!(Timer::new());
-        poll_fn(|context| timer.as_mut().poll_until(until, connectivity, context)).await;
+        poll_fn(|context| {
+            timer
+                .as_mut()
+                .poll_until(until, connectivity.now(), context)
+        })
+        .await;
     }
 }
 

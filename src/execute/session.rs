@@ -153,6 +153,29 @@ impl CallSession {
         self.stands_down = layer::is_above();
     }
 
+    /// The latest instant the call has seen: when it began, when it was told to go, when its timer fired.
+    pub(super) fn seen(&self) -> Instant {
+        match &self.place {
+            Place::InFlight { call, .. } | Place::Waiting(Waiting { call, .. }) => call.clock,
+            Place::Over(_) => Instant::LONG_AGO,
+        }
+    }
+
+    /// The instant the call is at. Inside a call time never runs backwards.
+    pub(super) fn now(&self, connectivity: &Connectivity) -> Instant {
+        connectivity.now().max(self.seen())
+    }
+
+    /// The call's own timer has fired, so the call is at least as late, whatever its clock says: in time that tests pause timers are ahead of it.
+    /// Were it not believed, a wait that is over would begin again, until the clock had followed.
+    pub(super) fn reached(&mut self, fired: Option<Instant>) {
+        let Some(instant) = fired else { return };
+        if let Place::InFlight { call, .. } | Place::Waiting(Waiting { call, .. }) = &mut self.place
+        {
+            call.see(instant);
+        }
+    }
+
     /// Whether this call makes one attempt and no more.
     pub(super) fn stands_down(&self) -> bool {
         self.stands_down
@@ -176,7 +199,7 @@ impl CallSession {
     /// Of a call that never ends: a round is over, and the caps count from here.
     pub(super) fn begin_round(&mut self, connectivity: &Connectivity) {
         if let Place::InFlight { call, .. } = &mut self.place {
-            call.began = connectivity.now();
+            call.began = call.see(connectivity.now());
             call.counted = 0;
         }
         self.events.clear();
@@ -289,7 +312,7 @@ impl CallSession {
             // The driver wakes itself; until then no start may come too late.
             let ask_at = waiting.call.last_start(policy).plus(1);
             self.place = Place::Waiting(waiting);
-            let ask_at = ask_at.min(signals.now.plus(ASK_WITHIN));
+            let ask_at = ask_at.min(self.now(connectivity).plus(ASK_WITHIN));
             return (NextStep::Sleep { ask_at }, Events::none());
         }
         let next = match step.decision {

@@ -1,12 +1,12 @@
-//! A timer that asks its clock: tokio's timers stand still while the device sleeps, and round up to milliseconds.
+//! A timer on a clock of its own: tokio's stand still while the device sleeps, so whoever is woken for anything else asks the clock too. One
+//! that fired is believed: tokio's fire no earlier than they should, and in time that tests pause only they know how late it is.
 
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use pin_project_lite::pin_project;
 use tokio::time::Sleep;
 
-use super::connectivity::Connectivity;
 use crate::instant::Instant;
 
 /// Nobody waits for an instant that long past.
@@ -29,32 +29,39 @@ impl Timer {
         }
     }
 
-    /// Ready at `until`, at once if that is past.
+    /// What it has waited for, if it fired since it was last asked: at least as late it is, whatever the clock says.
+    pub(super) fn fired(self: Pin<&mut Self>) -> Option<Instant> {
+        let this = self.project();
+        let is_over = |sleep: Pin<&mut Sleep>| sleep.is_elapsed();
+        if *this.armed_for == NEVER || !this.sleep.as_pin_mut().is_some_and(is_over) {
+            return None;
+        }
+        Some(std::mem::replace(this.armed_for, NEVER))
+    }
+
+    /// Ready at `until`, at once if that is not after `now`.
     pub(super) fn poll_until(
         self: Pin<&mut Self>,
         until: Instant,
-        connectivity: &Connectivity,
+        now: Instant,
         context: &mut Context<'_>,
     ) -> Poll<()> {
         let mut this = self.project();
-        loop {
-            let left = until.saturating_since(connectivity.now());
-            if left.is_zero() {
-                return Poll::Ready(());
-            }
-            if *this.armed_for != until {
-                match this.sleep.as_mut().as_pin_mut() {
-                    Some(sleep) => sleep.reset(tokio::time::Instant::now() + left),
-                    None => this.sleep.set(Some(tokio::time::sleep(left))),
-                }
-                *this.armed_for = until;
-            }
-            let Some(sleep) = this.sleep.as_mut().as_pin_mut() else {
-                return Poll::Pending; // it was set above
-            };
-            ready!(sleep.poll(context));
-            *this.armed_for = NEVER; // fired: is it really time?
+        let left = until.saturating_since(now);
+        if left.is_zero() {
+            return Poll::Ready(());
         }
+        if *this.armed_for != until {
+            match this.sleep.as_mut().as_pin_mut() {
+                Some(sleep) => sleep.reset(tokio::time::Instant::now() + left),
+                None => this.sleep.set(Some(tokio::time::sleep(left))),
+            }
+            *this.armed_for = until;
+        }
+        let Some(sleep) = this.sleep.as_mut().as_pin_mut() else {
+            return Poll::Pending; // it was set above
+        };
+        sleep.poll(context)
     }
 
     /// Takes it from the runtime.

@@ -20,6 +20,8 @@ pub(super) fn poll_wait(
     tell: &mut dyn FnMut(&mut CallSession, Events),
 ) -> Poll<NextStep> {
     loop {
+        // Before the clock: by that `ask_at` may be a little later than it was, and the timer would be set anew.
+        session.reached(timer.as_mut().fired());
         let network = waiter.connectivity().snapshot();
         let (next, events) = session.woken(policy, network, waiter.connectivity(), &mut || {
             is_ready(context)
@@ -31,8 +33,8 @@ pub(super) fn poll_wait(
         };
         if waiter.listen(context.waker()).epoch == network.epoch {
             // Else an edge came in between.
-            let connectivity = waiter.connectivity();
-            ready!(timer.as_mut().poll_until(ask_at, connectivity, context));
+            let now = session.now(waiter.connectivity());
+            ready!(timer.as_mut().poll_until(ask_at, now, context));
         }
     }
 }

@@ -135,6 +135,36 @@ async fn the_deadline_cuts_any_attempt_if_the_policy_says_so() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn in_paused_time_the_waits_of_a_call_that_nobody_told_of_it_jump_too() {
+    let minute = 60 * SECOND;
+    let executor = ground::executor(every(minute).max_elapsed(10 * minute));
+    let began = (std::time::Instant::now(), Instant::now());
+    let sent = executor.get(Server::closed().url("/")).send();
+    let error = tokio::time::timeout(60 * minute, sent).await.unwrap();
+    let error = error.unwrap_err();
+    assert_eq!(error.kind(), Some(FailureKind::ConnectRefused));
+    assert_eq!(error.reason(), Some(Reason::Attempts));
+    assert!(began.0.elapsed() < minute, "{:?}", began.0.elapsed());
+    let paused = began.1.elapsed();
+    assert!(paused.abs_diff(3 * minute) < minute / 2, "{paused:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn in_paused_time_the_requests_own_timeout_is_believed_too() {
+    for acts in [vec![Act::Stall], vec![Act::status(503), Act::Stall]] {
+        let server = Server::start(acts).await;
+        let executor = ground::executor(every(60 * SECOND).max_elapsed(600 * SECOND));
+        let began = Instant::now();
+        let request = executor.get(server.url("/")).timeout(200 * SECOND);
+        let result = request.send().await;
+        let cancelled = Reason::Cancelled(CancelKind::CallTimeout);
+        assert_eq!(reason(&result), Some(cancelled), "{}", outcome(&result));
+        let took = began.elapsed();
+        assert!(took.abs_diff(200 * SECOND) < 30 * SECOND, "{took:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_requests_own_timeout_ends_the_call() {
     let server = Server::start([Act::status(503), Act::Stall]).await;
     let executor = executor(every(SECOND));

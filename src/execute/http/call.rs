@@ -67,6 +67,8 @@ pub(super) struct HttpCall {
 struct InFlight {
     lease: Lease,
     witness: Arc<Witness>,
+    /// When the client's own timer ends the call.
+    client_end: Option<tokio::time::Instant>,
 }
 
 impl HttpCall {
@@ -92,9 +94,11 @@ impl Attempts for HttpCall {
         let witness = Arc::new(Witness::new(asked.template.request(), connect_limit));
         let request = asked.template.attempt(&witness);
         let client = lease.client.clone();
+        let left = asked.client_end.map(|end| end.saturating_since(start.now));
         self.in_flight = Some(InFlight {
             lease,
             witness: witness.clone(),
+            client_end: left.and_then(|left| tokio::time::Instant::now().checked_add(left)),
         });
         let Some(mut request) = request else {
             return Box::pin(std::future::ready(Attempted::Failed(Failure {
@@ -103,8 +107,7 @@ impl Attempts for HttpCall {
                 answered: false,
             })));
         };
-        if let Some(end) = asked.client_end.filter(|_| start.resends > 0) {
-            let left = end.saturating_since(self.executor.connectivity.now());
+        if let Some(left) = left.filter(|_| start.resends > 0) {
             *request.timeout_mut() = Some(left);
         }
         let span = span::of_attempt(request.method(), start.resends);
@@ -189,7 +192,13 @@ impl Attempts for HttpCall {
             return None;
         };
         let end = self.asked.client_end?;
-        let is_over = self.executor.connectivity.now() >= end;
+        // A timer that fired is believed, as everywhere.
+        let fired = self
+            .in_flight
+            .as_ref()
+            .and_then(|attempt| attempt.client_end);
+        let is_over = fired.is_some_and(|end| end <= tokio::time::Instant::now())
+            || self.executor.connectivity.now() >= end;
         (error.is_timeout() && is_over).then_some(CancelKind::CallTimeout)
     }
 
