@@ -44,10 +44,22 @@ pub enum Decision {
 /// ```
 pub fn decide(
     policy: &RetryPolicy,
+    call: Call,
+    noted: &Snapshot,
+    outcome: &Outcome<'_>,
+    signals: &Signals,
+) -> Step<Decision> {
+    decide_after(policy, call, noted, outcome, signals, false)
+}
+
+/// The same. After the attempt that `is_last` none follows, counted or not, whatever the policy says.
+pub(crate) fn decide_after(
+    policy: &RetryPolicy,
     mut call: Call,
     noted: &Snapshot,
     outcome: &Outcome<'_>,
     signals: &Signals,
+    is_last: bool,
 ) -> Step<Decision> {
     let now = call.see(signals.now);
     let class = classify(policy, &call.request, outcome);
@@ -79,7 +91,7 @@ pub fn decide(
     if !(call.request.body_replayable || outcome.body_untouched) {
         return stop(&call, Reason::BodyNotReplayable);
     }
-    if call.counted >= policy.max_attempts {
+    if is_last || call.counted >= policy.max_attempts {
         return stop(&call, Reason::Attempts);
     }
     let last_start = call.last_start(policy);

@@ -161,3 +161,33 @@ fn the_states_stay_small() {
     assert!(size_of::<Call>() <= 128, "{}", size_of::<Call>());
     assert!(size_of::<Waiting>() <= 256, "{}", size_of::<Waiting>());
 }
+
+#[cfg(feature = "tokio")]
+mod executor {
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    use super::*;
+
+    fn poll_once<F: Future>(future: F) -> Poll<F::Output> {
+        let mut context = Context::from_waker(Waker::noop());
+        pin!(future).as_mut().poll(&mut context)
+    }
+
+    #[test]
+    fn a_call_that_succeeds_allocates_nothing_within_another_call_either() {
+        let (policy, hub) = (RetryPolicy::default(), Connectivity::new());
+        let succeeds = async || Ok::<_, ()>(());
+        let within = async || {
+            let call = succeeds.retry(&policy).connectivity(&hub);
+            let asked = allocations(|| poll_once(call.into_future()));
+            Ok::<_, ()>(asked)
+        };
+        assert_eq!(poll_once(within()), Poll::Ready(Ok(0)), "by itself");
+        let outer = within.retry(&policy).connectivity(&hub);
+        let Poll::Ready(Ok(asked)) = poll_once(outer.into_future()) else {
+            panic!("nothing is waited for");
+        };
+        assert_eq!(asked, 0, "within another");
+    }
+}

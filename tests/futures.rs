@@ -650,7 +650,9 @@ async fn an_inner_layer_does_not_wait_even_for_an_attempt_that_does_not_count() 
     let once = RetryPolicy::builder().max_attempts(1).build().unwrap();
     let error = inner.retry(&once).await.unwrap_err();
     assert_eq!(made.get(), 1);
-    assert_eq!(error.into_last().unwrap().reason(), Reason::Attempts);
+    let inner = error.into_last().unwrap();
+    assert_eq!(inner.reason(), Reason::Attempts);
+    assert_eq!(inner.report().attempts[0].waits, [], "none is told of");
 }
 
 #[tokio::test(start_paused = true)]

@@ -297,11 +297,6 @@ where
                     this.phase.set(Phase::Over);
                     this.timer.as_mut().stop();
                     let connectivity = this.waiter.connectivity();
-                    let single = this.session.stands_down().then(|| RetryPolicy {
-                        max_attempts: 1,
-                        ..policy.clone()
-                    });
-                    let policy = single.as_ref().unwrap_or(policy);
                     let (next, events) = match &mut ended {
                         Ended::CameBack(output) => match this.attempts.cancelled(output) {
                             Some(kind) => this.session.cancelled(kind, connectivity),
@@ -324,12 +319,6 @@ where
                     }
                     tell(this.attempts, this.session, events);
                     if !matches!(next, NextStep::Sleep { .. }) {
-                        break (next, ended);
-                    }
-                    if this.session.stands_down() {
-                        // The attempt did not count, but it was made.
-                        let (next, events) = this.session.stopped(Reason::Attempts, connectivity);
-                        tell(this.attempts, this.session, events);
                         break (next, ended);
                     }
                     let last = match ended {

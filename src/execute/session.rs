@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use crate::call::{ASK_WITHIN, Call, Limit, Signals, Waiting, first_limit};
 use crate::connectivity::Snapshot;
-use crate::decide::{Decision, decide};
+use crate::decide::{Decision, decide_after};
 use crate::event::{CancelKind, End, Event, Events, Reason, Report};
 use crate::instant::Instant;
 use crate::interrupt::{Interruption, interrupt};
@@ -281,7 +281,9 @@ impl CallSession {
                 _ => connectivity.wall_ms(),
             },
         };
-        let step = decide(policy, call, &noted, outcome, &signals);
+        // Of a call that stands down no attempt follows this one.
+        let is_last = self.stands_down;
+        let step = decide_after(policy, call, &noted, outcome, &signals, is_last);
         let next = match step.decision {
             Decision::Deliver => NextStep::Deliver,
             Decision::Stop(reason) => NextStep::Stop(reason),
