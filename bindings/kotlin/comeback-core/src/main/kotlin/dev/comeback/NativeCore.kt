@@ -15,27 +15,13 @@ import dev.comeback.ffi.FailureKind as CoreFailureKind
 import dev.comeback.ffi.ForgivenPolicy as ForgivenCompiledPolicy
 import dev.comeback.ffi.NetworkState as CoreNetworkState
 
-/**
- * What cannot make one decision cannot be used, for instance because a shrinker took away what the binding needs.
- *
- * A class that failed to initialise throws another error at every later touch, without its cause on older virtual machines. So loading is tried
- * once, here, and what it threw is kept.
- */
+/** What cannot make one decision cannot be used, for instance because a shrinker took away what the binding needs. */
 internal object NativeCore : Core {
-    private val problem: ComebackUnavailableException? by lazy {
-        try {
+    private val library =
+        NativeLibrary("comeback") {
             uniffiEnsureInitialized()
             decideOnce()
-            null
-        } catch (thrown: Throwable) {
-            if (thrown is VirtualMachineError) throw thrown
-            ComebackUnavailableException(
-                file(),
-                System.getProperty("os.arch").orEmpty(),
-                (thrown as? ExceptionInInitializerError)?.cause ?: thrown,
-            )
         }
-    }
 
     private fun decideOnce() {
         val call = dev.comeback.ffi.begin(BeginInput("GET", false, false, false, true, false, seed = 0, began = 0, clientEnd = null))
@@ -65,11 +51,8 @@ internal object NativeCore : Core {
         )
     }
 
-    /** The name the generated binding looks for. */
-    private fun file(): String = System.getProperty("uniffi.component.comeback.libraryOverride") ?: System.mapLibraryName("comeback")
-
     override fun load() {
-        problem?.let { throw it }
+        library.problem?.let { throw it }
     }
 
     override fun compilePolicy(

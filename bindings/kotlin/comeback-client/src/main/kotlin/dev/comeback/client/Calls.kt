@@ -3,6 +3,7 @@ package dev.comeback.client
 
 import dev.comeback.Comeback
 import dev.comeback.ComebackUnavailableException
+import dev.comeback.NativeLibrary
 import dev.comeback.NetworkSnapshot
 import dev.comeback.RelayedCall
 import dev.comeback.RetryPolicy
@@ -13,6 +14,7 @@ import dev.comeback.client.ffi.ClientProblem
 import dev.comeback.client.ffi.Link
 import dev.comeback.client.ffi.Request
 import dev.comeback.client.ffi.Setting
+import dev.comeback.client.ffi.uniffiEnsureInitialized
 import kotlinx.coroutines.CompletableDeferred
 import kotlinx.coroutines.Dispatchers
 import kotlinx.coroutines.ExperimentalCoroutinesApi
@@ -125,7 +127,7 @@ internal class Calls(
     private fun run() {
         val native =
             try {
-                ClientLibrary.problem?.let { throw it }
+                LIBRARY.problem?.let { throw it }
                 Client(setting)
             } catch (thrown: Throwable) {
                 // Whoever calls hears of it.
@@ -234,3 +236,5 @@ internal class Calls(
 }
 
 private fun Duration.nanos(): Long = inWholeNanoseconds
+
+private val LIBRARY = NativeLibrary("comeback_client", ::uniffiEnsureInitialized)
