@@ -42,7 +42,7 @@ pub enum FailureKind {
     StreamReset,
     /// The attempt took longer than it may.
     AttemptTimeout,
-    /// Another I/O error of the platform or the client.
+    /// Another I/O error of the platform or the client; also one of which nobody said more.
     OtherIo,
     /// A certificate was not accepted.
     Certificate,

@@ -67,13 +67,14 @@ fn an_invalid_policy_is_refused_with_field_value_and_rule() {
         if error.value().is_empty() || error.rule().is_empty() {
             return Err(format!("no value or no rule: {error:?}"));
         }
-        // The value is told as it was given, at least where it is a plain one.
+        // The value is told as it was given, at least where it is a plain one; a length with its unit.
         let given = error
             .field()
             .split('.')
             .fold(&case["policy"], |part, name| &part[name]);
+        let told = error.value().trim_end_matches(" ms");
         if given.is_number() || given.is_boolean() || given.is_null() {
-            same(number_text(given), number_text(&parsed(error.value())))?;
+            same(number_text(given), number_text(&parsed(told)))?;
         }
         if serde_json::from_str::<RetryPolicy>(&text).is_ok() {
             return Err("accepted as a serde value".to_owned());
@@ -166,35 +167,35 @@ fn what_overflows_later_is_refused_when_a_policy_is_built() {
     let builder = RetryPolicy::builder;
     let day = "must be whole milliseconds from 1 to 86400000 (24 h)";
     for (build, field, value, rule) in [
-        (builder().base(Duration::ZERO), "base", "0", day),
+        (builder().base(Duration::ZERO), "base", "0 ms", day),
         (
             builder().base(Duration::MAX),
             "base",
-            "18446744073709551615999.999999",
+            "18446744073709551615999.999999 ms",
             day,
         ),
         (
             builder().cap(Duration::MAX),
             "cap",
-            "18446744073709551615999.999999",
+            "18446744073709551615999.999999 ms",
             day,
         ),
         (
             builder().base(Duration::from_micros(1_500)),
             "base",
-            "1.5",
+            "1.5 ms",
             day,
         ),
         (
             builder().base(Duration::from_secs(9)),
             "base",
-            "9000",
-            "must be at most cap, which is 8000",
+            "9000 ms",
+            "must be at most cap, which is 8000 ms",
         ),
         (
             builder().max_elapsed(Duration::from_millis(99)),
             "max_elapsed",
-            "99",
+            "99 ms",
             "must be whole milliseconds from 100 to 86400000 (24 h)",
         ),
         (
@@ -429,5 +430,38 @@ fn an_error_stays_short_whatever_it_quotes() {
     ] {
         let error = RetryPolicy::from_json(&text).unwrap_err();
         assert!(error.to_string().len() < 400);
+    }
+}
+
+#[test]
+fn a_text_that_is_no_json_is_told_where_it_goes_wrong() {
+    let long = "x".repeat(500);
+    for (text, value, place) in [
+        ("<html>", "\"<html>\"", (1, 1)),
+        ("{\"cap\" 4000}", "\"{\\\"cap\\\" 4000}\"", (1, 8)),
+        ("{\n  \"base\": 500,\n  \"cap\": 4000,\n}", "\"}\"", (4, 1)),
+        ("{\n  \"base\": 500", "\"  \\\"base\\\": 500\"", (2, 13)),
+        (
+            &format!("{{\"jitter\": \"{long}\", cap: 4000}}"),
+            "…\"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\\\", cap: 4000}\"",
+            (1, 516),
+        ),
+        ("", "\"\"", (1, 0)),
+    ] {
+        let error = RetryPolicy::from_json(text).unwrap_err();
+        assert_eq!((error.field(), error.value()), ("policy", value));
+        assert_eq!(error.line_and_column(), Some(place), "{error}");
+        let (line, column) = place;
+        let told = format!("at line {line} column {column})");
+        assert!(error.rule().ends_with(&told), "{error}");
+    }
+    // Where a letter has several bytes, too.
+    let umlauts = format!("{{\"{}\" 1}}", "ü".repeat(300));
+    let error = RetryPolicy::from_json(&umlauts).unwrap_err();
+    assert_eq!(error.line_and_column(), Some((1, 605)), "{error}");
+    // What is JSON has no such place.
+    for text in ["[]", "{\"cap\": 0}"] {
+        let error = RetryPolicy::from_json(text).unwrap_err();
+        assert_eq!(error.line_and_column(), None, "{error}");
     }
 }

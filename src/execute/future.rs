@@ -43,7 +43,7 @@ pub trait Retryable: Sized {
     /// A call that makes this operation's attempts as `policy` says. Nothing happens before it is awaited.
     ///
     /// By calling this you say that the operation **may be repeated**, for nothing of a future says what it does: every error counts as in
-    /// doubt, and is tried again. Say less with [`when`](Retry::when), [`classify`](Retry::classify), or, for an operation that must not
+    /// doubt (`OtherIo` in events and report), and is tried again. Say less with [`when`](Retry::when), [`classify`](Retry::classify), or, for an operation that must not
     /// be repeated once it may have had an effect, [`request`](Retry::request).
     fn retry(self, policy: &RetryPolicy) -> Retry<'_, Self>;
 }
@@ -101,6 +101,31 @@ where
     }
 
     /// What each result means. Replaces [`when`](Retry::when).
+    ///
+    /// Events and report then say so too. Without it every failure is [`OtherIo`](crate::FailureKind::OtherIo) there, for nothing is known of an error
+    /// of any type:
+    ///
+    /// ```
+    /// use comeback::{FailureKind, RetryPolicy, Retryable, Verdict, What};
+    /// use std::io::ErrorKind;
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)] async fn main() {
+    /// let connect = async || Err::<(), _>(std::io::Error::from(ErrorKind::ConnectionRefused));
+    /// let error = connect
+    ///     .retry(&RetryPolicy::default())
+    ///     .classify(|result| match result {
+    ///         Ok(_) => Verdict::ANSWER,
+    ///         Err(error) if error.kind() == ErrorKind::ConnectionRefused => Verdict::Failed(FailureKind::ConnectRefused),
+    ///         Err(_) => Verdict::IN_DOUBT,
+    ///     })
+    ///     .await
+    ///     .unwrap_err();
+    /// assert_eq!(error.report().attempts[0].what, What::Failure(FailureKind::ConnectRefused));
+    /// # }
+    /// ```
+    ///
+    /// A kind that means "never sent" must be true of the whole attempt: `reqwest::Error::is_connect`, for one, is no proof where a redirect may have
+    /// been followed. An `Executor` knows the kinds of reqwest's errors, and hears of redirects.
     pub fn classify<V: FnMut(&Result<T, E>) -> Verdict>(
         self,
         classify: V,

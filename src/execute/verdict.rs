@@ -42,7 +42,7 @@ impl Verdict {
         status: 200,
         retry_after: None,
     };
-    /// It may have had an effect: another try if the operation may be repeated.
+    /// It may have had an effect, and no more is known: another try if the operation may be repeated.
     pub const IN_DOUBT: Verdict = Verdict::Failed(FailureKind::OtherIo);
     /// It provably had no effect: another try in any case.
     pub const NEVER_SENT: Verdict = Verdict::Failed(FailureKind::BeforeHeaders);

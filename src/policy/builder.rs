@@ -8,7 +8,7 @@ use super::{
     BEFORE_DEADLINE, ClientResends, Jitter, KeyForm, KeyRule, Offline, PolicyError, Repeat,
     RetryPolicy, Statuses, Wake, Window,
 };
-use crate::instant::{MILLISECOND, SECOND, nanos};
+use crate::instant::{MILLISECOND, SECOND, duration, nanos};
 
 pub(super) const ATTEMPTS: RangeInclusive<i64> = 1..=100;
 pub(super) const STATUSES: RangeInclusive<i64> = Statuses::FIRST as i64..=Statuses::LAST as i64;
@@ -325,25 +325,23 @@ fn at_most_cap(field: &str, value: i64, cap_field: &str, cap: i64) -> Result<(),
     if value <= cap {
         return Ok(());
     }
-    let rule = format!(
-        "must be at most {cap_field}, which is {}",
-        cap / MILLISECOND
-    );
-    Err(PolicyError::new(field, value / MILLISECOND, rule))
+    let (value, cap) = (Milliseconds(duration(value)), Milliseconds(duration(cap)));
+    let rule = format!("must be at most {cap_field}, which is {cap}");
+    Err(PolicyError::new(field, value, rule))
 }
 
-/// A duration in the unit of the rules: `20000`, or `0.5` where it is not whole.
+/// A duration in the unit of the rules: `20000 ms`, or `0.5 ms` where it is not whole.
 struct Milliseconds(Duration);
 
 impl fmt::Display for Milliseconds {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (whole, rest) = (self.0.as_millis(), self.0.subsec_nanos() % 1_000_000);
         if rest == 0 {
-            write!(out, "{whole}")
+            write!(out, "{whole} ms")
         } else {
             write!(
                 out,
-                "{}",
+                "{} ms",
                 format!("{whole}.{rest:06}").trim_end_matches('0')
             )
         }

@@ -9,6 +9,7 @@ pub struct PolicyError {
     field: String,
     value: String,
     rule: String,
+    place: Option<(usize, usize)>,
 }
 
 impl PolicyError {
@@ -21,6 +22,23 @@ impl PolicyError {
             field: shortened(field.into()),
             value: shortened(value.to_string()),
             rule: rule.into(),
+            place: None,
+        }
+    }
+
+    /// A text that is no JSON. Of it the error shows the line in which it goes wrong, from a little before the place.
+    pub(super) fn no_json(text: &str, error: &serde_json::Error) -> PolicyError {
+        const BEFORE: usize = 40;
+        let (number, column) = (error.line(), error.column());
+        let line = text.lines().nth(number.saturating_sub(1)).unwrap_or("");
+        let starts = line.char_indices().map(|(start, _)| start);
+        let first = starts.take_while(|start| start + BEFORE < column).last();
+        let cut = if first > Some(0) { "…" } else { "" };
+        let shown = format!("{cut}{:?}", &line[first.unwrap_or(0)..]);
+        let rule = format!("must be a JSON object ({error})");
+        PolicyError {
+            place: Some((number, column)),
+            ..PolicyError::new("policy", shown, rule)
         }
     }
 
@@ -29,7 +47,7 @@ impl PolicyError {
         &self.field
     }
 
-    /// The value that was given, shortened.
+    /// The value that was given, shortened; a length with its unit: `9000 ms`.
     pub fn value(&self) -> &str {
         &self.value
     }
@@ -37,6 +55,12 @@ impl PolicyError {
     /// What is allowed.
     pub fn rule(&self) -> &str {
         &self.rule
+    }
+
+    /// Where a text stops being JSON: its line, from 1, and in that the byte, from 1 (0 of an empty line), as the rule names them too. `None` of any
+    /// other error.
+    pub fn line_and_column(&self) -> Option<(usize, usize)> {
+        self.place
     }
 }
 

@@ -35,7 +35,7 @@ impl RetryPolicy {
     /// let policy = RetryPolicy::from_json(r#"{"max_attempts": 6, "base": 100, "factor": 1.5}"#)?;
     /// assert_eq!(policy.max_attempts(), 6);
     /// let error = RetryPolicy::from_json(r#"{"max_elapsed": 50}"#).unwrap_err();
-    /// assert_eq!((error.field(), error.value()), ("max_elapsed", "50"));
+    /// assert_eq!((error.field(), error.value()), ("max_elapsed", "50 ms"));
     /// # Ok::<(), comeback::PolicyError>(())
     /// ```
     ///
@@ -83,11 +83,7 @@ fn parse(json: &str) -> Result<Map<String, Value>, PolicyError> {
     match serde_json::from_str(json) {
         Ok(Value::Object(document)) => Ok(document),
         Ok(other) => Err(PolicyError::new("policy", other, "must be a JSON object")),
-        Err(error) => Err(PolicyError::new(
-            "policy",
-            format_args!("{json:?}"),
-            format!("must be a JSON object ({error})"),
-        )),
+        Err(error) => Err(PolicyError::no_json(json, &error)),
     }
 }
 

@@ -5,8 +5,8 @@ package dev.comeback
  * A policy was refused when it was built.
  *
  * @property field its name as in JSON, for instance `overload.base`
- * @property value the value that was refused, as text
- * @property rule what the value would have to be
+ * @property value the value that was refused, as text; a length with its unit, `9000 ms`; of a text that is no JSON the line that goes wrong
+ * @property rule what the value would have to be; of a text that is no JSON also the line and column at which it goes wrong
  */
 public class PolicyException(
     public val field: String,

@@ -234,6 +234,10 @@ class RetryPolicyTest {
         val refused = assertFailsWith<PolicyException> { RetryPolicy { maxAttempts = 0 } }
         assertEquals("0", refused.value)
         assertTrue("100" in refused.rule, refused.rule)
+        val long = assertFailsWith<PolicyException> { RetryPolicy { base = 9.seconds } }
+        assertEquals("base = 9000 ms: must be at most cap, which is 8000 ms", long.message)
+        val cut = assertFailsWith<PolicyException> { RetryPolicy.fromJson("{\n  \"cap\" 4000\n}") }
+        assertTrue("line 2 column 9" in cut.rule, cut.rule)
     }
 
     @Test
