@@ -54,6 +54,13 @@ class ComebackTest {
     }
 
     @Test
+    fun `a rehearsal is a whole call that fails and is woken`() {
+        val core = TestCore()
+        rehearse(core)
+        assertEquals(listOf("begin", "decide", "resume"), core.calls.toList())
+    }
+
+    @Test
     fun `where the library can be used the self-check passes`() {
         World().comeback.selfCheck()
     }

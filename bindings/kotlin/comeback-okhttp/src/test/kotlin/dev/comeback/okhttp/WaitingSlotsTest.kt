@@ -69,7 +69,7 @@ internal class WaitingSlotsTest {
             val client = ground.client(policy) { dispatcher(okhttp3.Dispatcher().apply { maxRequestsPerHost = 2 }) }
             repeat(3) {
                 val call = client.call(ground, "/busy")
-                call.enqueue(Ignoring)
+                call.future()
                 clock.waiting.acquire()
                 client
                     .call(ground, "/busy")
@@ -100,8 +100,8 @@ internal class WaitingSlotsTest {
                     dispatcher(okhttp3.Dispatcher().apply { maxRequests = 3 })
                     dns { listOf(LOOPBACK) }
                 }
-            client.call(ground, "/busy", "one.test").enqueue(Ignoring)
-            client.call(ground, "/busy", "two.test").enqueue(Ignoring)
+            client.call(ground, "/busy", "one.test").future()
+            client.call(ground, "/busy", "two.test").future()
             clock.waiting.acquire(2)
             client
                 .call(
@@ -118,7 +118,7 @@ internal class WaitingSlotsTest {
         onBusyGround { ground ->
             val one = ground.client(policy) { dispatcher(okhttp3.Dispatcher().apply { maxRequestsPerHost = 2 }) }
             val other = ground.client(policy) { dispatcher(one.dispatcher) }
-            one.call(ground, "/busy").enqueue(Ignoring)
+            one.call(ground, "/busy").future()
             clock.waiting.acquire()
             other
                 .call(ground, "/busy")
@@ -141,19 +141,7 @@ internal class WaitingSlotsTest {
     fun `calls that sleep because the network failed may all sleep`() =
         onBusyGround { ground ->
             val client = ground.client(policy)
-            repeat(5) { client.call(ground, "/lost").enqueue(Ignoring) }
+            repeat(5) { client.call(ground, "/lost").future() }
             clock.waiting.acquire(5)
         }
-
-    private object Ignoring : okhttp3.Callback {
-        override fun onResponse(
-            call: Call,
-            response: Response,
-        ) = response.close()
-
-        override fun onFailure(
-            call: Call,
-            e: java.io.IOException,
-        ) = Unit
-    }
 }
