@@ -64,12 +64,23 @@ open class KtorSuccessPath {
     fun post(): Int = runBlocking { http.post("http://127.0.0.1/") { setBody("order") }.status.value }
 }
 
-/** Ktor's own MockEngine keeps every request. */
-private class AnsweringEngine : HttpClientEngineBase("answering") {
+/** Ktor's own MockEngine keeps every request. What [before] throws is how an attempt fails. */
+internal class AnsweringEngine(
+    private val before: () -> Unit = {},
+) : HttpClientEngineBase("answering") {
     override val config = HttpClientEngineConfig().apply { dispatcher = Dispatchers.Unconfined }
     private val requestTime = GMTDate(0)
 
     @InternalAPI
-    override suspend fun execute(data: HttpRequestData): HttpResponseData =
-        HttpResponseData(HttpStatusCode.OK, requestTime, Headers.Empty, HttpProtocolVersion.HTTP_1_1, ByteReadChannel.Empty, callContext())
+    override suspend fun execute(data: HttpRequestData): HttpResponseData {
+        before()
+        return HttpResponseData(
+            HttpStatusCode.OK,
+            requestTime,
+            Headers.Empty,
+            HttpProtocolVersion.HTTP_1_1,
+            ByteReadChannel.Empty,
+            callContext(),
+        )
+    }
 }

@@ -1,7 +1,8 @@
-// What a call keeps of the heap while it waits: in the interceptor, in the call factory, in `retry { }`; and what a bare thread and coroutine keep.
+// What a call keeps of the heap while it waits: in the interceptor, the call factory, the Ktor plugin and `retry { }`; and what a bare thread, a bare
+// coroutine and Ktor's own plugin keep.
 //
 // How to read the table: "bytes a call" is what the heap grew by for each waiting call, everything in it counted: request, client's call, callback and
-// what Comeback keeps; the least of the rounds. A thread's stack is not on the heap: an interceptor's call holds one, 1 MB of address space on Linux.
+// what Comeback keeps; the median of five rounds. A thread's stack is not on the heap: an interceptor's call holds one, 1 MB of address space on Linux.
 package dev.comeback.bench
 
 import dev.comeback.Comeback
@@ -9,8 +10,13 @@ import dev.comeback.Jitter
 import dev.comeback.ManualConnectivity
 import dev.comeback.RetryPolicy
 import dev.comeback.coroutines.retry
+import dev.comeback.ktor.ComebackRetry
 import dev.comeback.okhttp.callFactory
 import dev.comeback.okhttp.comeback
+import io.ktor.client.HttpClient
+import io.ktor.client.HttpClientConfig
+import io.ktor.client.plugins.HttpRequestRetry
+import io.ktor.client.request.get
 import kotlinx.coroutines.CoroutineScope
 import kotlinx.coroutines.Dispatchers
 import kotlinx.coroutines.SupervisorJob
@@ -29,9 +35,10 @@ import java.util.concurrent.ThreadPoolExecutor
 import java.util.concurrent.TimeUnit
 import java.util.concurrent.atomic.AtomicInteger
 import kotlin.concurrent.thread
+import kotlin.math.abs
 import kotlin.time.Duration.Companion.minutes
 
-private const val ROUNDS = 4
+private const val ROUNDS = 5
 private const val MANY = 10_000
 private const val FEW = 200
 
@@ -44,12 +51,27 @@ internal fun measureWaitingMemory() {
                 repeat(MANY) {
                     launch {
                         runCatching {
-                            app.retry(POLICY) {
-                                begun()
-                                throw SocketException("Connection reset")
-                            }
+                            app.retry(POLICY) { reset(begun) }
                         }
                     }
+                }
+            }
+        }
+    }
+    table.row("call in Ktor's HttpRequestRetry", MANY) { begun ->
+        callsOfKtor(begun) {
+            install(HttpRequestRetry) {
+                retryOnException(maxRetries = 3)
+                delayMillis { 600_000 }
+            }
+        }
+    }
+    table.row("call waiting in the Ktor plugin", MANY) { begun ->
+        withComeback { app ->
+            callsOfKtor(begun) {
+                install(ComebackRetry) {
+                    comeback = app
+                    policy = POLICY
                 }
             }
         }
@@ -96,23 +118,20 @@ private fun Table.row(
     calls: Int,
     begin: (() -> Unit) -> () -> Unit,
 ) {
-    var threads = 0
-    val bytes =
-        List(ROUNDS) {
-            val begun = AtomicInteger()
-            val heap = heapInUse()
-            val threadsBefore = Thread.activeCount()
-            val end = begin { begun.incrementAndGet() }
-            while (begun.get() < calls) Thread.sleep(1)
-            // From the last attempt's failure to its sleep, and for the threads of pools to go.
-            Thread.sleep(1_500)
-            threads = Thread.activeCount() - threadsBefore
-            (heapInUse() - heap).also {
-                end()
-                Thread.sleep(300)
-            }
-        }
-    row(name, grouped(calls.toLong()), grouped(bytes.min() / calls), threads.toString())
+    val bytes = LongArray(ROUNDS)
+    val threads = LongArray(ROUNDS)
+    for (round in 0 until ROUNDS) {
+        val begun = AtomicInteger()
+        val heapBefore = settledHeap()
+        val threadsBefore = Thread.activeCount()
+        val end = begin { begun.incrementAndGet() }
+        while (begun.get() < calls) Thread.sleep(1)
+        bytes[round] = settledHeap() - heapBefore
+        // A pool's thread that went meanwhile is nobody's.
+        threads[round] = (Thread.activeCount() - threadsBefore).coerceAtLeast(0).toLong()
+        end()
+    }
+    row(name, grouped(calls.toLong()), grouped(bytes.quantile(0.5) / calls), threads.quantile(0.5).toString())
 }
 
 private fun withComeback(begin: (Comeback) -> () -> Unit): () -> Unit {
@@ -121,6 +140,18 @@ private fun withComeback(begin: (Comeback) -> () -> Unit): () -> Unit {
     return {
         end()
         app.close()
+    }
+}
+
+private fun callsOfKtor(
+    begun: () -> Unit,
+    configure: HttpClientConfig<*>.() -> Unit,
+): () -> Unit {
+    val client = HttpClient(AnsweringEngine { reset(begun) }, configure)
+    val end = inScope { repeat(MANY) { launch { runCatching { client.get("http://localhost/") } } } }
+    return {
+        end()
+        client.close()
     }
 }
 
@@ -141,11 +172,12 @@ private val POLICY by lazy {
 
 private fun request() = Request.Builder().url("http://localhost/").build()
 
-private fun resets(begun: () -> Unit) =
-    Interceptor {
-        begun()
-        throw SocketException("Connection reset")
-    }
+private fun resets(begun: () -> Unit) = Interceptor { reset(begun) }
+
+private fun reset(begun: () -> Unit): Nothing {
+    begun()
+    throw SocketException("Connection reset")
+}
 
 private object Ignore : Callback {
     override fun onResponse(
@@ -157,6 +189,18 @@ private object Ignore : Callback {
         call: Call,
         e: IOException,
     ) = Unit
+}
+
+/** Once nothing comes or goes any more: calls still on their way to sleep, pools' threads that end, what an earlier round has left. */
+private fun settledHeap(): Long {
+    var before = heapInUse()
+    repeat(20) {
+        Thread.sleep(500)
+        val now = heapInUse()
+        if (abs(now - before) < 8 * 1024) return now
+        before = now
+    }
+    return before
 }
 
 private fun heapInUse(): Long {
