@@ -1,9 +1,8 @@
-// What a call costs that succeeds at once: through OkHttp to a fake end and over loopback, and through Ktor.
+// What a call costs that succeeds at once: through OkHttp to a fake end, and through Ktor. LoopbackSuccess.kt has real sockets.
 //
 // How to read the table: each call is timed by itself; ns is the median of an iteration, of all iterations the lowest, because other programs on the
-// machine only ever add. It includes reading the clock, some 25 ns in every row. Bytes are what the calling thread and, over loopback, the server
-// allocate; they are steady. "more" is the difference to the interceptor that only proceeds, for Ktor to the bare client. Over loopback a difference of
-// some microseconds is noise.
+// machine only ever add. It includes reading the clock, some 25 ns in every row. Bytes are what the calling thread
+// allocates; they are steady. "more" is the difference to the interceptor that only proceeds, for Ktor to the bare client.
 //
 // Goals: for a GET at most 60 ns and 128 bytes more, for a POST without key 1 µs and 1 KiB; Ktor's plugin at most a third of what HttpRequestRetry adds.
 package dev.comeback.bench
@@ -17,20 +16,14 @@ import org.openjdk.jmh.runner.options.TimeValue
 import org.openjdk.jmh.runner.options.VerboseMode
 import java.util.concurrent.TimeUnit
 
-internal fun measureSuccess(): Unit = measure(SuccessPath::class.java, "OkHttp, fake end", least = "proceeds") { param("end", "fake") }
+internal fun measureSuccess(): Unit = measure(SuccessPath::class.java, "OkHttp, fake end", least = "proceeds")
 
-internal fun measureLoopbackSuccess(): Unit =
-    measure(SuccessPath::class.java, "OkHttp, loopback", least = "proceeds") {
-        param("end", "loopback")
-    }
-
-internal fun measureKtorSuccess(): Unit = measure(KtorSuccessPath::class.java, "Ktor", least = "bare") { this }
+internal fun measureKtorSuccess(): Unit = measure(KtorSuccessPath::class.java, "Ktor", least = "bare")
 
 private fun measure(
     benchmarks: Class<*>,
     title: String,
     least: String,
-    choose: OptionsBuilder.() -> Unit,
 ) {
     val options =
         OptionsBuilder().apply {
@@ -44,7 +37,6 @@ private fun measure(
             measurementTime(TimeValue.milliseconds(150))
             addProfiler(GCProfiler::class.java)
             verbosity(VerboseMode.SILENT)
-            choose()
         }
     val table = Table(title, "client", "best ns", "more", "bytes", "more")
     for ((request, of) in Runner(options.build()).run().sortedBy { it.request }.groupBy { it.request }) {

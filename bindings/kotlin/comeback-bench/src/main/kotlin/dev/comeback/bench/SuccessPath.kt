@@ -20,57 +20,27 @@ import org.openjdk.jmh.annotations.Param
 import org.openjdk.jmh.annotations.Scope
 import org.openjdk.jmh.annotations.Setup
 import org.openjdk.jmh.annotations.State
-import org.openjdk.jmh.annotations.TearDown
 import java.io.IOException
 import java.time.Duration
 import kotlin.random.Random
 
 @State(Scope.Thread)
 open class SuccessPath {
+    /** No socket hides the difference: a fake end of the chain answers. LoopbackSuccess.kt has the same clients over a real one. */
     @Param("bare", "proceeds", "DEFAULT", "READ", "PAYMENT", "hand-written", "Failsafe", "resilience4j")
     lateinit var client: String
-
-    /** A fake end of the chain, so that no socket hides the difference, or a real one. */
-    @Param("fake", "loopback")
-    lateinit var end: String
 
     private lateinit var http: OkHttpClient
     private lateinit var get: Request
     private lateinit var post: Request
-    private var server: LoopbackServer? = null
 
     @Setup
     fun build() {
-        server = if (end == "loopback") LoopbackServer() else null
-        val url = "http://127.0.0.1:${server?.port ?: 80}/"
-        get = Request.Builder().url(url).build()
-        post =
-            Request
-                .Builder()
-                .url(url)
-                .post("order".toRequestBody())
-                .build()
-        val builder = OkHttpClient.Builder()
-        when (client) {
-            "bare" -> Unit
-            "proceeds" -> builder.addInterceptor { chain -> chain.proceed(chain.request()) }
-            "DEFAULT" -> builder.comeback(Comeback(), RetryPolicy.DEFAULT)
-            "READ" -> builder.comeback(Comeback(), RetryPolicy.READ)
-            "PAYMENT" -> builder.comeback(Comeback(), RetryPolicy.PAYMENT)
-            "hand-written" -> builder.addInterceptor(::handWritten)
-            "Failsafe" -> builder.addInterceptor(failsafe())
-            "resilience4j" -> builder.addInterceptor(resilience4j())
-        }
-        if (server == null) {
-            val answers = listOf(get, post).associateWith(::answer)
-            builder.addInterceptor(Interceptor { answers.getValue(it.call().request()) })
-        }
-        http = builder.build()
-    }
-
-    @TearDown
-    fun end() {
-        server?.close()
+        val url = "http://127.0.0.1/"
+        get = getTo(url)
+        post = postTo(url)
+        val answers = listOf(get, post).associateWith(::answer)
+        http = clientWith(client).addInterceptor(Interceptor { answers.getValue(it.call().request()) }).build()
     }
 
     /** Closed, as an app closes it: its connection serves the next call. */
@@ -79,6 +49,31 @@ open class SuccessPath {
 
     @Benchmark
     fun post(): Int = http.newCall(post).execute().use { it.code }
+}
+
+internal fun getTo(url: String): Request = Request.Builder().url(url).build()
+
+internal fun postTo(url: String): Request =
+    Request
+        .Builder()
+        .url(url)
+        .post("order".toRequestBody())
+        .build()
+
+/** A client with what the row of that name is about. */
+internal fun clientWith(row: String): OkHttpClient.Builder {
+    val builder = OkHttpClient.Builder()
+    return when (row) {
+        "bare" -> builder
+        "proceeds" -> builder.addInterceptor { chain -> chain.proceed(chain.request()) }
+        "DEFAULT" -> builder.comeback(Comeback(), RetryPolicy.DEFAULT)
+        "READ" -> builder.comeback(Comeback(), RetryPolicy.READ)
+        "PAYMENT" -> builder.comeback(Comeback(), RetryPolicy.PAYMENT)
+        "hand-written" -> builder.addInterceptor(::handWritten)
+        "Failsafe" -> builder.addInterceptor(failsafe())
+        "resilience4j" -> builder.addInterceptor(resilience4j())
+        else -> error("there is no row $row")
+    }
 }
 
 private fun handWritten(chain: Interceptor.Chain): Response {
