@@ -1,10 +1,14 @@
 // The first decision of a process, and what start-up costs the thread it happens on. Each run is a JVM of its own.
 //
 // How to read the first table: an app makes its Comeback, and a first call fails so many milliseconds later. "first decision" is how long that call
-// then stood still until it knew what to do, "resume" how long it took to ask whether its wait is over, and "second" is the next call's. Later failures meet a library that the warm-up in the background
-// has loaded. The second table: what the making itself took of a fresh process where every class is loaded for the first time; "cpu" is the part the
-// caller's thread worked, the rest it waited, most of it for a processor. "OkHttp alone" is a client without Comeback, "policy built" one
-// RetryPolicy { … }, which needs the library and waits for it.
+// then stood still until it knew what to do, "resume" how long it took to ask whether its wait is over, and "second" is the next call's. Later
+// failures meet a library and classes that the warm-up in the background has loaded. "memory again" has nothing to do with Comeback: 2,000 pages of memory
+// are written to, left alone for as long, and written to again. Where that takes longer after a longer pause, so does everything else a process has
+// not done for a while, and it is the machine that is slow.
+//
+// The second table: what the making itself took of a fresh process where every class is loaded for the first time; "cpu" is the part the caller's
+// thread worked, the rest it waited, most of it for a processor. "OkHttp alone" is a client without Comeback, "policy built" one RetryPolicy { … }, which
+// needs the library and waits for it.
 //
 // Median and lowest of all runs, in milliseconds.
 @file:OptIn(InternalComebackApi::class)
@@ -22,38 +26,42 @@ import dev.comeback.RequestFacts
 import dev.comeback.RetryPolicy
 import dev.comeback.okhttp.comeback
 import okhttp3.OkHttpClient
-import java.io.File
 import java.lang.management.ManagementFactory
+import java.nio.ByteBuffer
 
 private const val RUNS = 11
-private val HEAD_STARTS = listOf(0L, 100L, 200L, 500L, 2_000L)
+
+private const val PAGES = 2_000
+private const val PAGE = 4_096
+
+/** First decision, resume, second decision, memory. */
+private const val FIGURES = 4
+private val PAUSES = listOf(0L, 100L, 200L, 500L, 2_000L)
 
 internal fun measureColdStart() {
-    val decisions = Table("fails after", "first decision", "lowest", "resume", "lowest", "second decision", "lowest")
-    for (headStart in HEAD_STARTS) {
-        val runs = List(RUNS) { freshProcess("decision", headStart.toString()) }
-        decisions.row(
-            "$headStart ms",
-            middle(runs, 0),
-            lowest(runs, 0),
-            middle(runs, 1),
-            lowest(runs, 1),
-            middle(runs, 2),
-            lowest(runs, 2),
-        )
+    val head = arrayOf("after", "first decision", "lowest", "resume", "lowest", "second decision", "lowest", "memory again", "lowest")
+    val decisions = Table(*head)
+    // All pauses in turn, so that what else the machine does meets each alike.
+    val rounds = List(RUNS) { PAUSES.map(::afterPause) }
+    for ((index, pause) in PAUSES.withIndex()) {
+        val runs = rounds.map { it[index] }
+        decisions.row("$pause ms", *Array(2 * FIGURES) { if (it % 2 == 0) middle(runs, it / 2) else lowest(runs, it / 2) })
     }
     decisions.print()
     println()
     val making = Table("made first thing", "median", "lowest", "cpu", "lowest")
-    val clients = List(RUNS) { freshProcess("client") }
-    val alone = List(RUNS) { freshProcess("alone") }
-    val policies = List(RUNS) { freshProcess("policy") }
+    val clients = List(RUNS) { freshProcess(ColdStart::class.java, "client") }
+    val alone = List(RUNS) { freshProcess(ColdStart::class.java, "alone") }
+    val policies = List(RUNS) { freshProcess(ColdStart::class.java, "policy") }
     making.add("Comeback", clients, 0)
     making.add("OkHttp client with it", clients, 2)
     making.add("OkHttp alone", alone, 0)
     making.add("policy built", policies, 0)
     making.print()
 }
+
+private fun afterPause(millis: Long): LongArray =
+    freshProcess(ColdStart::class.java, "decision", millis.toString()) + freshProcess(ColdStart::class.java, "memory", millis.toString())
 
 private fun Table.add(
     name: String,
@@ -71,20 +79,6 @@ private fun middle(
     column: Int,
 ): String = millis(LongArray(runs.size) { runs[it][column] }.quantile(0.5))
 
-/** Runs [ColdStart] in a JVM of its own and reads its figures. */
-private fun freshProcess(vararg arguments: String): LongArray {
-    val java = File(System.getProperty("java.home"), "bin/java").path
-    val command = listOf(java, "-cp", System.getProperty("java.class.path"), ColdStart::class.java.name) + arguments
-    val process = ProcessBuilder(command).redirectError(ProcessBuilder.Redirect.INHERIT).start()
-    val said = process.inputStream.bufferedReader().readText()
-    check(process.waitFor() == 0) { "a fresh process failed: $said" }
-    return said
-        .trim()
-        .split(' ')
-        .map { it.toLong() }
-        .toLongArray()
-}
-
 internal object ColdStart {
     @JvmStatic
     fun main(arguments: Array<String>) {
@@ -93,6 +87,7 @@ internal object ColdStart {
                 "alone" -> cost { OkHttpClient.Builder().build() }
                 "policy" -> cost { RetryPolicy { maxAttempts = 3 } }
                 "client" -> clientWithComeback()
+                "memory" -> listOf(memoryAgain(arguments[1].toLong()))
                 else -> firstDecisions(arguments[1].toLong())
             }
         println(figures.joinToString(" "))
@@ -112,6 +107,20 @@ internal object ColdStart {
         val call = CallSession(comeback, RetryPolicy.READ, null, RequestFacts("GET"))
         val next = CallSession(comeback, RetryPolicy.READ, null, RequestFacts("GET"))
         return listOf(nanosUntilStep { fail(call) }, nanosUntilStep { call.woken() }, nanosUntilStep { fail(next) })
+    }
+
+    /** How long it takes to write to pages that were written to before the pause. */
+    private fun memoryAgain(pause: Long): Long {
+        val memory = ByteBuffer.allocateDirect(PAGES * PAGE)
+        write(memory)
+        Thread.sleep(pause)
+        val began = System.nanoTime()
+        write(memory)
+        return System.nanoTime() - began
+    }
+
+    private fun write(memory: ByteBuffer) {
+        for (page in 0 until PAGES) memory.put(page * PAGE, 1)
     }
 
     private fun fail(call: CallSession): NextStep {
