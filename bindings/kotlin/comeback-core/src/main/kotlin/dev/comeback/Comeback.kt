@@ -3,6 +3,7 @@ package dev.comeback
 
 import java.util.concurrent.ConcurrentHashMap
 import java.util.concurrent.atomic.AtomicLong
+import java.util.concurrent.atomic.AtomicReference
 import kotlin.concurrent.thread
 
 /**
@@ -34,7 +35,8 @@ public class Comeback internal constructor(
 ) : AutoCloseable {
     private val calls = AtomicLong()
     private val unavailableTold = ConcurrentHashMap.newKeySet<String>()
-    private val closing = Subscribers()
+    private val changes = Subscribers()
+    private val atConnectivity = AtomicReference<Subscription>()
     internal val waits = Waits(this)
 
     /**
@@ -74,13 +76,15 @@ public class Comeback internal constructor(
      */
     @InternalComebackApi
     public fun subscribe(onChange: () -> Unit): Subscription {
-        val atClose = closing.subscribe(onChange)
-        var atChange: Subscription? = null
-        contained { atChange = connectivity.subscribe(onChange) }
-        return Subscription {
-            atClose.close()
-            contained { atChange?.close() }
-        }
+        if (atConnectivity.get() == null && !isClosed) contained { hear() }
+        return changes.subscribe(onChange)
+    }
+
+    /** Once, at the first need, and then until [close]: attempts and waits come and go by the thousand. */
+    private fun hear() {
+        val ours = connectivity.subscribe(changes::notifyEach)
+        val isFirst = atConnectivity.compareAndSet(null, ours)
+        if (!isFirst || isClosed) ours.close()
     }
 
     /**
@@ -96,8 +100,8 @@ public class Comeback internal constructor(
     /** Ends all waits; their calls end as cancelled. Later calls go once, as without Comeback. [connectivity] stays open, it is not ours. */
     override fun close() {
         isClosed = true
-        closing.notifyEach()
-        waits.close()
+        changes.notifyEach()
+        contained { atConnectivity.get()?.close() }
     }
 
     internal fun nextCallId(): Long = calls.incrementAndGet()

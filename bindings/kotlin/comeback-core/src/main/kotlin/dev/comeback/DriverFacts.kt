@@ -47,8 +47,8 @@ public class DriverFacts internal constructor(
 
     private val limitWithoutClientEnd = Limit.of(earlier(attemptTimeoutNanos, cutAfterNanos), null)
 
-    /** The limit of a call's first attempt; its inactivity timeouts are the app's own. */
-    internal fun firstLimit(
+    /** The limit of the first attempt of a call, which began at [began] and is ended by its client at [clientEnd]; the inactivity timeouts are the app's own. */
+    public fun firstLimit(
         began: Long,
         clientEnd: Long?,
     ): Limit {

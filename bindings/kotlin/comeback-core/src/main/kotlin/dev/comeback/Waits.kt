@@ -35,10 +35,6 @@ internal class Waits(
         if (!subscription.compareAndSet(null, ours)) ours.close()
     }
 
-    fun close() {
-        subscription.get()?.close()
-    }
-
     private fun wakeThoseThatAreOver() {
         // By the clock too: while a device slept it went on, the timers did not.
         val now = comeback.time.nanos()

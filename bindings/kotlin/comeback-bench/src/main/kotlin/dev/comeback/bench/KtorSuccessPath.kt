@@ -11,6 +11,7 @@ import io.ktor.client.engine.HttpClientEngineBase
 import io.ktor.client.engine.HttpClientEngineConfig
 import io.ktor.client.engine.callContext
 import io.ktor.client.plugins.HttpRequestRetry
+import io.ktor.client.plugins.HttpTimeout
 import io.ktor.client.request.HttpRequestData
 import io.ktor.client.request.HttpResponseData
 import io.ktor.client.request.get
@@ -32,7 +33,7 @@ import org.openjdk.jmh.annotations.State
 
 @State(Scope.Thread)
 open class KtorSuccessPath {
-    @Param("bare", "HttpRequestRetry", "DEFAULT", "READ", "PAYMENT")
+    @Param("bare", "HttpRequestRetry", "DEFAULT", "PAYMENT", "HttpRequestRetry, HttpTimeout", "READ")
     lateinit var client: String
 
     private lateinit var http: HttpClient
@@ -44,6 +45,11 @@ open class KtorSuccessPath {
                 when (client) {
                     "bare" -> Unit
                     "HttpRequestRetry" -> install(HttpRequestRetry) { retryOnServerErrors(maxRetries = 3) }
+                    // The same deadline that READ has.
+                    "HttpRequestRetry, HttpTimeout" -> {
+                        install(HttpTimeout) { requestTimeoutMillis = 20_000 }
+                        install(HttpRequestRetry) { retryOnServerErrors(maxRetries = 3) }
+                    }
                     "DEFAULT" -> comebackRetry(RetryPolicy.DEFAULT)
                     "READ" -> comebackRetry(RetryPolicy.READ)
                     "PAYMENT" -> comebackRetry(RetryPolicy.PAYMENT)

@@ -31,8 +31,9 @@ private fun measure(
             timeUnit(TimeUnit.NANOSECONDS)
             mode(Mode.SampleTime)
             forks(2)
-            warmupIterations(4)
-            warmupTime(TimeValue.milliseconds(400))
+            // Ktor's coroutines are many classes deep: it takes long until all of them are compiled for good.
+            warmupIterations(8)
+            warmupTime(TimeValue.milliseconds(600))
             measurementIterations(12)
             measurementTime(TimeValue.milliseconds(150))
             addProfiler(GCProfiler::class.java)

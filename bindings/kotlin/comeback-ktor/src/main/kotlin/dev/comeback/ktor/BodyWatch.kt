@@ -1,6 +1,7 @@
 // A request body: whether it can be sent again, and whether it was handed out already.
 package dev.comeback.ktor
 
+import io.ktor.client.utils.EmptyContent
 import io.ktor.http.ContentType
 import io.ktor.http.Headers
 import io.ktor.http.HttpStatusCode
@@ -10,7 +11,7 @@ import io.ktor.utils.io.ByteReadChannel
 import io.ktor.utils.io.ByteWriteChannel
 
 /** What is known of the one body of a call. */
-internal class BodyWatch(
+internal class BodyWatch private constructor(
     content: OutgoingContent,
     isVouchedFor: Boolean,
 ) {
@@ -99,6 +100,15 @@ internal class BodyWatch(
                 throw failure
             }
         }
+    }
+
+    companion object {
+        private val NONE = BodyWatch(EmptyContent, isVouchedFor = false)
+
+        fun of(
+            content: OutgoingContent,
+            isVouchedFor: Boolean,
+        ): BodyWatch = if (content === EmptyContent) NONE else BodyWatch(content, isVouchedFor)
     }
 }
 

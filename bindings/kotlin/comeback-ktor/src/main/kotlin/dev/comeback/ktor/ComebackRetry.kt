@@ -1,32 +1,29 @@
 // The door into Comeback: which requests of a Ktor client it looks after, and under which policy.
 package dev.comeback.ktor
 
-import dev.comeback.CallSession
 import dev.comeback.Comeback
+import dev.comeback.DriverFacts
 import dev.comeback.LayerAbove
-import dev.comeback.RequestFacts
 import dev.comeback.RetryPolicy
 import dev.comeback.coroutines.LayerElement
-import io.ktor.client.HttpClient
 import io.ktor.client.call.HttpClientCall
-import io.ktor.client.plugins.HttpTimeout
+import io.ktor.client.plugins.HttpSend
 import io.ktor.client.plugins.HttpTimeoutCapability
 import io.ktor.client.plugins.HttpTimeoutConfig
+import io.ktor.client.plugins.Sender
 import io.ktor.client.plugins.api.ClientPlugin
-import io.ktor.client.plugins.api.Send
 import io.ktor.client.plugins.api.createClientPlugin
-import io.ktor.client.plugins.pluginOrNull
+import io.ktor.client.plugins.plugin
 import io.ktor.client.request.ClientUpgradeContent
 import io.ktor.client.request.HttpRequestBuilder
 import io.ktor.client.utils.HttpRequestIsReadyForSending
 import io.ktor.client.utils.HttpResponseReceived
-import io.ktor.http.HttpHeaders
 import io.ktor.http.content.OutgoingContent
 import io.ktor.http.isWebsocket
-import io.ktor.util.AttributeKey
 import io.ktor.utils.io.InternalAPI
 import kotlinx.coroutines.currentCoroutineContext
 import java.util.UUID
+import kotlin.coroutines.CoroutineContext
 
 /**
  * Sends failed requests again as a [RetryPolicy] says, and ends a wait when the network is back.
@@ -59,14 +56,11 @@ public val ComebackRetry: ClientPlugin<ComebackRetryConfig> =
         val comeback = requireNotNull(pluginConfig.comeback) { "ComebackRetry needs `comeback`: the app's own, for instance Comeback { }" }
         val hooks = Hooks(pluginConfig)
         requireBelow(hooks.policy, pluginConfig.maxSendCount)
-        val door = Door(client, comeback, hooks)
+        val door = Door(Setup(client, comeback, hooks))
         client.monitor.subscribe(HttpRequestIsReadyForSending, door::limit)
-        client.monitor.subscribe(HttpResponseReceived) {
-            it.call.attributes
-                .getOrNull(AttemptGuard.KEY)
-                ?.headCame()
-        }
-        on(Send) { request -> door.send(this, request) }
+        client.monitor.subscribe(HttpResponseReceived) { (it.call.attributes.getOrNull(Mark.KEY) as? Attempt)?.headCame() }
+        // What `on(Send)` does, without its two objects per call.
+        client.plugin(HttpSend).intercept(door::send)
     }
 
 private fun requireBelow(
@@ -81,127 +75,106 @@ private fun requireBelow(
 }
 
 private class Door(
-    private val client: HttpClient,
-    private val comeback: Comeback,
-    private val hooks: Hooks,
+    private val setup: Setup,
 ) {
-    /** Installed before this one, it is outside: its request timeout is the whole call's. */
-    private val isTimeoutOutside = client.pluginOrNull(HttpTimeout) != null
-
-    private val engine = Engine(client, comeback)
+    private val client = setup.client
+    private val comeback = setup.comeback
+    private val hooks = setup.hooks
+    private val takesLayers = setup.engine.takesLayers
 
     suspend fun send(
-        sender: Send.Sender,
+        sender: Sender,
         request: HttpRequestBuilder,
     ): HttpClientCall {
-        val state = stateOf(request) ?: return sender.proceed(request)
-        return SendLoop(sender, client, comeback, hooks, engine, request, state).run()
+        val loop = loopFor(request, currentCoroutineContext()) ?: return sender.execute(request)
+        return loop.run(sender, request)
     }
 
     /** Null if the request passes. */
-    private suspend fun stateOf(request: HttpRequestBuilder): CallState? {
-        val before = request.attributes.getOrNull(CallState.KEY)?.takeIf { it.executionContext === request.executionContext }
+    private fun loopFor(
+        request: HttpRequestBuilder,
+        context: CoroutineContext,
+    ): SendLoop? {
+        val mark = request.attributes.getOrNull(Mark.KEY)
+        val before = (mark as? SendLoop)?.takeIf { it.executionContext === request.executionContext }
         if (before != null && before.isRedirected && !before.isOver) return before
-        val policy = request.attributes.getOrNull(POLICY) ?: hooks.policyFor(request) ?: hooks.policy
+        val choices = request.choices
+        val policy = choices.policy ?: hooks.policyFor(request) ?: hooks.policy
         val facts = policy.driverFacts
-        val isBelow = LayerElement.isIn(currentCoroutineContext())
+        val isBelow = LayerElement.isIn(context)
         if (facts == null || comeback.isClosed || isUpgrade(request) || isBelow) {
-            passes(request, isBelow)
+            passes(request, mark, isBelow)
             return null
         }
-        val key = keyOf(request, policy)
-        val body = BodyWatch(request.body as OutgoingContent, REPLAYABLE in request.attributes)
-        val timeouts = request.getCapabilityOrNull(HttpTimeoutCapability)
-        val began = before?.session?.began ?: comeback.time.nanos()
-        val session =
-            CallSession(
-                comeback,
-                policy,
-                label = if (comeback.hasListener) hooks.label(request) else null,
-                facts =
-                    RequestFacts(
-                        method = request.method.value,
-                        hasKey = key != null,
-                        conditional = CONDITIONS.any { it in request.headers },
-                        hasBody = body.exists,
-                        bodyReplayable = body.isReplayable,
-                        onlyIfCached =
-                            request.headers
-                                .getAll(HttpHeaders.CacheControl)
-                                .orEmpty()
-                                .any { ONLY_IF_CACHED in it.lowercase() },
-                    ),
-                began = began,
-                clientEnd = if (isTimeoutOutside) timeouts?.end(began) else null,
-            )
-        request.attributes.remove(BELOW)
-        return CallState(request.executionContext, session, facts, body, key, timeouts).also { request.attributes.put(CallState.KEY, it) }
+        if (choices.makesKey || facts.makesKey(request.method.value)) ensureKey(request, facts)
+        val body = BodyWatch.of(request.body as OutgoingContent, choices.vouchesForBody)
+        return SendLoop(setup, policy, request, body, began = before?.began ?: comeback.time.nanos())
     }
 
-    /** A request made from one of ours has its attributes, but they are not about it. [isBelow]: a layer further out has it, and those further in too. */
+    /** [isBelow]: a layer further out has it, and those further in too. */
     private fun passes(
         request: HttpRequestBuilder,
+        mark: Mark?,
         isBelow: Boolean,
     ) {
-        request.attributes.remove(CallState.KEY)
-        request.attributes.remove(AttemptGuard.KEY)
-        if (isBelow) request.attributes.put(BELOW, Unit) else request.attributes.remove(BELOW)
+        if (isBelow) {
+            request.attributes.put(Mark.KEY, Mark.Below)
+        } else if (mark != null) {
+            request.attributes.remove(Mark.KEY)
+        }
     }
 
     @OptIn(InternalAPI::class)
     private fun isUpgrade(request: HttpRequestBuilder) = request.url.protocol.isWebsocket() || request.body is ClientUpgradeContent
 
-    /** The request's key, made now if one is wanted; on the request itself, so that redirects take it along. */
-    private fun keyOf(
+    /** On the request itself, so that redirects take it along. */
+    private fun ensureKey(
         request: HttpRequestBuilder,
-        policy: RetryPolicy,
-    ): String? {
-        val facts = policy.driverFacts ?: return null
-        request.headers[facts.keyHeader]?.takeIf(String::isNotBlank)?.let { return it }
-        if (!facts.makesKey(request.method.value) && MAKE_KEY !in request.attributes) return null
-        val key = UUID.randomUUID().toString().let { if (facts.keyQuoted) "\"$it\"" else it }
-        request.headers[facts.keyHeader] = key
-        return key
+        facts: DriverFacts,
+    ) {
+        if (!request.headers[facts.keyHeader].isNullOrBlank()) return
+        val key = UUID.randomUUID().toString()
+        request.headers[facts.keyHeader] = if (facts.keyQuoted) "\"$key\"" else key
     }
 
     /** The last moment before the engine has the request: every other plugin has had its say. */
     fun limit(request: HttpRequestBuilder) {
         // A request made from one that was sent has its headers.
-        request.headers.remove(LayerAbove.header)
-        if (BELOW in request.attributes && engine.takesLayers) request.headers[LayerAbove.header] = LayerAbove(false, null, null).encoded()
-        val guard = request.attributes.getOrNull(AttemptGuard.KEY) ?: return
-        guard.goesOut()
-        val inactivity = guard.inactivityNanos
-        val connect = listOfNotNull(inactivity, guard.facts.connectTimeoutNanos).minOrNull()
-        if (engine.takesLayers) {
-            request.headers[LayerAbove.header] = LayerAbove(guard.facts.clientResendsOff, connect, inactivity, guard.notedPath).encoded()
-        } else if ((connect != null || inactivity != null) && HttpTimeoutCapability in client.engine.supportedCapabilities) {
+        if (Engine.someTakesLayers) request.headers.remove(LayerAbove.header)
+        when (val mark = request.attributes.getOrNull(Mark.KEY)) {
+            is Attempt -> limit(request, mark)
+            Mark.Below -> if (takesLayers) request.headers[LayerAbove.header] = LayerAbove(false, null, null).encoded()
+            else -> Unit
+        }
+    }
+
+    private fun limit(
+        request: HttpRequestBuilder,
+        attempt: Attempt,
+    ) {
+        attempt.goesOut()
+        val inactivity = attempt.inactivityNanos
+        val connect = shorter(inactivity, attempt.facts.connectTimeoutNanos)
+        if (takesLayers) {
+            request.headers[LayerAbove.header] =
+                LayerAbove(attempt.facts.clientResendsOff, connect, inactivity, attempt.notedPath).encoded()
+        } else if (connect != null && HttpTimeoutCapability in client.engine.supportedCapabilities) {
             val own = request.getCapabilityOrNull(HttpTimeoutCapability)
             val limited =
                 HttpTimeoutConfig(
                     requestTimeoutMillis = own?.requestTimeoutMillis,
-                    connectTimeoutMillis = shorter(own?.connectTimeoutMillis, connect),
-                    socketTimeoutMillis = shorter(own?.socketTimeoutMillis, inactivity),
+                    connectTimeoutMillis = shorter(own?.connectTimeoutMillis, millis(connect)),
+                    socketTimeoutMillis = shorter(own?.socketTimeoutMillis, inactivity?.let(::millis)),
                 )
             request.setCapability(HttpTimeoutCapability, limited)
         }
     }
 
+    private fun millis(nanos: Long): Long = roundedUpToMillis(nanos).coerceAtLeast(1)
+
+    /** Null is no limit. */
     private fun shorter(
-        millis: Long?,
-        nanos: Long?,
-    ): Long? {
-        val limit = nanos?.let { roundedUpToMillis(it).coerceAtLeast(1) }
-        return if (millis == null || limit == null) millis ?: limit else minOf(millis, limit)
-    }
-
-    private fun HttpTimeoutConfig.end(began: Long): Long? =
-        requestTimeoutMillis?.takeIf { it < Long.MAX_VALUE / NANOS_PER_MILLI }?.let { began + it * NANOS_PER_MILLI }
-
-    private companion object {
-        val CONDITIONS = listOf(HttpHeaders.IfMatch, HttpHeaders.IfNoneMatch, HttpHeaders.IfUnmodifiedSince)
-        const val ONLY_IF_CACHED = "only-if-cached"
-        const val NANOS_PER_MILLI = 1_000_000L
-        val BELOW = AttributeKey<Unit>("ComebackBelow")
-    }
+        one: Long?,
+        other: Long?,
+    ): Long? = if (one == null || other == null) one ?: other else minOf(one, other)
 }

@@ -9,7 +9,7 @@ import io.ktor.util.AttributeKey
 
 /** The policy for this request, whatever the client's. [RetryPolicy.OFF] lets it pass. */
 public fun HttpRequestBuilder.retryPolicy(policy: RetryPolicy) {
-    attributes.put(POLICY, policy)
+    choose { it.copy(policy = policy) }
 }
 
 /**
@@ -17,7 +17,7 @@ public fun HttpRequestBuilder.retryPolicy(policy: RetryPolicy) {
  * know the key's meaning.
  */
 public fun HttpRequestBuilder.makeIdempotencyKey() {
-    attributes.put(MAKE_KEY, true)
+    choose { it.copy(makesKey = true) }
 }
 
 /**
@@ -25,13 +25,25 @@ public fun HttpRequestBuilder.makeIdempotencyKey() {
  * sent once; texts, bytes and forms need no word.
  */
 public fun HttpRequestBuilder.replayableBody() {
-    attributes.put(REPLAYABLE, true)
+    choose { it.copy(vouchesForBody = true) }
 }
 
 /** What was tried before this response. Null if the first attempt's answer was delivered, or if Comeback did not handle the call. */
 public val HttpResponse.retryReport: RetryReport? get() = call.attributes.getOrNull(REPORT)
 
-internal val POLICY = AttributeKey<RetryPolicy>("ComebackRetryPolicy")
-internal val MAKE_KEY = AttributeKey<Boolean>("ComebackMakeIdempotencyKey")
-internal val REPLAYABLE = AttributeKey<Boolean>("ComebackReplayableBody")
+/** What the app chose for one request. A copy of the request shares it. */
+internal data class Choices(
+    val policy: RetryPolicy? = null,
+    val makesKey: Boolean = false,
+    val vouchesForBody: Boolean = false,
+)
+
+internal val HttpRequestBuilder.choices: Choices get() = attributes.getOrNull(CHOICES) ?: NONE
+
+private inline fun HttpRequestBuilder.choose(change: (Choices) -> Choices) {
+    attributes.put(CHOICES, change(choices))
+}
+
+private val NONE = Choices()
+private val CHOICES = AttributeKey<Choices>("ComebackChoices")
 internal val REPORT = AttributeKey<RetryReport>("ComebackRetryReport")

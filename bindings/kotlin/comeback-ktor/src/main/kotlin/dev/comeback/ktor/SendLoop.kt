@@ -1,33 +1,37 @@
 // The loop of one call: attempt, classify, ask the core, close, wait, again.
 package dev.comeback.ktor
 
+import dev.comeback.CallSession
 import dev.comeback.CancelKind
 import dev.comeback.Comeback
+import dev.comeback.DriverFacts
 import dev.comeback.FailureKind
+import dev.comeback.Limit
+import dev.comeback.NetworkSnapshot
 import dev.comeback.NextStep
 import dev.comeback.Outcome
+import dev.comeback.RetryPolicy
 import dev.comeback.RetryReport
 import dev.comeback.RetryStoppedException
 import dev.comeback.StopReason
 import dev.comeback.coroutines.slept
 import dev.comeback.orNull
-import io.ktor.client.HttpClient
 import io.ktor.client.call.HttpClientCall
 import io.ktor.client.plugins.HttpRedirect
 import io.ktor.client.plugins.HttpRequestTimeoutException
 import io.ktor.client.plugins.HttpTimeoutCapability
 import io.ktor.client.plugins.HttpTimeoutConfig
-import io.ktor.client.plugins.api.Send
+import io.ktor.client.plugins.Sender
 import io.ktor.client.plugins.pluginOrNull
 import io.ktor.client.request.HttpRequestBuilder
 import io.ktor.client.statement.HttpResponse
 import io.ktor.client.utils.unwrapCancellationException
 import io.ktor.http.HttpHeaders
+import io.ktor.http.isSuccess
 import io.ktor.util.toMap
 import io.ktor.utils.io.InternalAPI
 import kotlinx.coroutines.CancellationException
 import kotlinx.coroutines.CompletableJob
-import kotlinx.coroutines.CoroutineScope
 import kotlinx.coroutines.InternalCoroutinesApi
 import kotlinx.coroutines.Job
 import kotlinx.coroutines.TimeoutCancellationException
@@ -35,149 +39,196 @@ import kotlinx.coroutines.cancel
 import kotlinx.coroutines.currentCoroutineContext
 import kotlinx.coroutines.isActive
 import kotlinx.coroutines.job
+import kotlin.coroutines.CoroutineContext
 
-/** Drives one call in the coroutine that made it. It knows no rule: the core, asked through the session, has them all. */
+/**
+ * Drives one call in the coroutine that made it. It knows no rule: the core, asked through the session, has them all. Redirects go on with it.
+ *
+ * @param policy one that is not off
+ * @param original the request as it came; what goes out are copies, and a redirect's request is another
+ */
 internal class SendLoop(
-    private val sender: Send.Sender,
-    private val client: HttpClient,
-    private val comeback: Comeback,
-    private val hooks: Hooks,
-    private val engine: Engine,
-    private val request: HttpRequestBuilder,
-    private val state: CallState,
-) {
-    private val session = state.session
+    private val setup: Setup,
+    private val policy: RetryPolicy,
+    private val original: HttpRequestBuilder,
+    val body: BodyWatch,
+    val began: Long,
+) : Mark {
+    val comeback: Comeback get() = setup.comeback
 
-    /** What one attempt came to. */
-    private class Attempted(
-        val request: HttpRequestBuilder,
-        val guard: AttemptGuard,
-        val call: HttpClientCall?,
-        val thrown: Throwable?,
-    ) {
-        /** Freed from any cancellation that carried it. */
-        val failure: Throwable? = thrown?.unwrapCancellationException()
+    private val hooks get() = setup.hooks
 
-        /** As the caller gets it: Ktor frees it by itself. */
-        val asThrown: Throwable get() = checkNotNull(thrown)
+    /** Tells this call from one whose request was made from this one's. */
+    val executionContext: Job get() = original.executionContext
+
+    val facts: DriverFacts get() = checkNotNull(policy.driverFacts)
+
+    /** The request's own, before an attempt's limits changed them: all copies of a request share them. */
+    private val timeouts = original.getCapabilityOrNull(HttpTimeoutCapability)
+
+    @Volatile
+    private var made: CallSession? = null
+
+    /** Made at the first need: most calls succeed at once, and nobody listens. */
+    val session: CallSession get() = made ?: makeSession()
+
+    /** What the next attempt may take. */
+    val limit: Limit get() = made?.limit ?: facts.firstLimit(began, clientEnd())
+
+    /** What was known of the network when the attempt in flight began. */
+    var noted: NetworkSnapshot = comeback.snapshot
+        private set
+
+    /** Attempts begun so far. */
+    private var attempts = 0
+
+    /** When the attempt in flight began. */
+    private var attemptBegan = began
+
+    /** A redirect was handed out; the attempt goes on if it is followed. */
+    var isRedirected: Boolean = false
+        private set
+
+    /** The caller has its answer, or its exception. */
+    @Volatile
+    var isOver: Boolean = false
+        private set
+
+    /** How much of what the attempt in flight may take is over. */
+    fun spentNanos(): Long = (made?.now() ?: comeback.time.nanos()) - attemptBegan
+
+    @Synchronized
+    private fun makeSession(): CallSession =
+        made ?: CallSession(
+            comeback,
+            policy,
+            label = if (comeback.hasListener) hooks.label(original) else null,
+            facts = requestFacts(original, facts.keyHeader, body),
+            began = began,
+            clientEnd = clientEnd(),
+        ).also {
+            it.noteAttempt(noted)
+            made = it
+        }
+
+    /** When a timeout further out ends the whole call. */
+    private fun clientEnd(): Long? {
+        if (!setup.isTimeoutOutside) return null
+        val millis = timeouts?.requestTimeoutMillis?.takeIf { it < Long.MAX_VALUE / NANOS_PER_MILLI } ?: return null
+        return began + millis * NANOS_PER_MILLI
     }
 
-    suspend fun run(): HttpClientCall {
+    /** All that suspends is in this one function: each further one is an object more per call. */
+    suspend fun run(
+        sender: Sender,
+        request: HttpRequestBuilder,
+    ): HttpClientCall {
+        var before: Attempt? = null
         try {
-            return loop()
+            while (true) {
+                val spent = beginAttempt()
+                val attempt = Attempt(this, attemptRequest(request, before), currentCoroutineContext())
+                attempt.request.attributes.put(Mark.KEY, attempt)
+                attempt.begin(spent)
+                try {
+                    attempt.ended(sender.execute(attempt.request), null)
+                } catch (thrown: Throwable) {
+                    attempt.ended(null, thrown)
+                }
+                if (attempt.isCut) session.reached(attemptBegan + checkNotNull(limit.hardNanos))
+                endFromOutside(attempt, currentCoroutineContext())?.let { throw it }
+                if (attempt.isAbandoned) {
+                    // A response that came in that moment has lost its body to the end of its attempt.
+                    attempt.discard()
+                    before = null
+                    continue
+                }
+                // Who follows a redirect, or signs anew after a 401, sends it again within the same time.
+                if (!attempt.isPlainSuccess) request.attributes.put(Mark.KEY, this)
+                val step = judged(attempt)
+                if (step !is NextStep.Sleep) return answered(attempt)
+                attempt.discard()
+                orNull { setup.client.monitor.raise(ComebackRetryEvent, eventOf(attempt)) }
+                val next = session.slept(step, otherwise = executionContext)
+                if (next !is NextStep.Go) throw ended(attempt, next)
+                before = attempt
+            }
         } catch (thrown: Throwable) {
-            state.isOver = true
+            isOver = true
             // Nothing new to a session that has ended already. What comes here otherwise is the end of the calling coroutine, or a fault of ours.
             if (thrown is CancellationException) session.cancelled(kindOf(thrown)) else session.stopped(StopReason.Internal)
             throw thrown
         }
     }
 
-    private suspend fun loop(): HttpClientCall {
-        // A redirect that is followed goes on with the attempt it came in.
-        var isNewAttempt = !state.isRedirected
-        state.isRedirected = false
-        var before: Attempted? = null
-        while (true) {
-            if (isNewAttempt) {
-                session.noteAttempt()
-                state.attempts++
-                state.attemptBegan = session.now()
-            }
-            isNewAttempt = true
-            val attempted = attempt(before)
-            endFromOutside(attempted)?.let { throw it }
-            if (attempted.guard.isAbandoned) {
-                // A response that came in that moment has lost its body to the end of its attempt.
-                close(attempted)
-                before = null
-                continue
-            }
-            val step = judged(attempted)
-            if (step !is NextStep.Sleep) return answered(attempted)
-            close(attempted)
-            orNull { client.monitor.raise(ComebackRetryEvent, eventOf(attempted)) }
-            val next = session.slept(step, otherwise = request.executionContext)
-            if (next !is NextStep.Go) throw ended(attempted, next)
-            before = attempted
+    /** A redirect that is followed goes on with the attempt it came in. Answers how much of the attempt's time is over. */
+    private fun beginAttempt(): Long {
+        if (isRedirected) {
+            isRedirected = false
+            return spentNanos()
         }
+        // The first begins with the call.
+        if (attempts > 0) {
+            noted = session.noteAttempt()
+            attemptBegan = session.now()
+        }
+        attempts++
+        return 0
     }
 
-    private suspend fun attempt(before: Attempted?): Attempted {
-        val sent = attemptRequest(before)
-        val job = sent.executionContext as CompletableJob
-        val scope = CoroutineScope(currentCoroutineContext())
-        val guard = AttemptGuard(comeback, session, state.body, session.noted.path, state.facts, job, scope)
-        sent.attributes.put(AttemptGuard.KEY, guard)
-        val limit = session.limit.hardNanos?.let { it - (session.now() - state.attemptBegan) }
-        var call: HttpClientCall? = null
-        var thrown: Throwable? = null
-        try {
-            guard.begin(limit)
-            call = sender.proceed(sent)
-        } catch (caught: Throwable) {
-            thrown = caught
-        } finally {
-            guard.done()
-        }
-        if (guard.isCut) {
-            // The limit was ours, so the caller hears of a timeout, as Ktor says it. A response that came in that moment has lost its body to it.
-            orNull { call?.cancel() }
-            call = null
-            thrown = timeout(sent)
-        }
-        // Complete, it lives on with the response's body.
-        if (call == null) job.cancel() else job.complete()
-        if (guard.isCut && limit != null) session.reached(state.attemptBegan + checkNotNull(session.limit.hardNanos))
-        return Attempted(sent, guard, call, thrown)
-    }
-
-    /** A copy for one attempt: an attempt's end must not be the call's. */
+    /** A copy for one attempt: its end must not be the call's, nor what plugins further in write into it the next one's. */
     @OptIn(InternalAPI::class)
-    private fun attemptRequest(before: Attempted?): HttpRequestBuilder {
+    private fun attemptRequest(
+        request: HttpRequestBuilder,
+        before: Attempt?,
+    ): HttpRequestBuilder {
         val sent = HttpRequestBuilder().takeFrom(request)
-        // Shared by all copies of a request, so an attempt's limits may still be in it.
-        state.timeouts?.let { sent.setCapability(HttpTimeoutCapability, it.copied()) }
-        sent.body = state.body.outgoing
-        val job = sent.executionContext as CompletableJob
-        val link = Job(request.executionContext)
-        job.invokeOnCompletion { link.complete() }
-        link.invokeOnCompletion { cause ->
-            if (cause !=
-                null
-            ) {
-                job.cancel(cause as? CancellationException ?: CancellationException(cause.message, cause))
-            }
-        }
-        if (state.attempts > 1) {
-            hooks.modify(ComebackModifyRequestContext(request, before?.call?.response, before?.failure, state.attempts), sent)
+        // An attempt's limits may still be in the one that all copies share.
+        timeouts?.let { sent.setCapability(HttpTimeoutCapability, it.copied()) }
+        sent.body = body.outgoing
+        link(sent.executionContext as CompletableJob)
+        if (attempts > 1) {
+            hooks.modify(ComebackModifyRequestContext(request, before?.call?.response, before?.failure, attempts), sent)
             // By these it was judged whether the request may go again.
             sent.method = request.method
-            sent.body = state.body.outgoing
-            if (state.key == null) sent.headers.remove(state.facts.keyHeader) else sent.headers[state.facts.keyHeader] = state.key
+            sent.body = body.outgoing
+            val key = request.headers[facts.keyHeader]
+            if (key == null) sent.headers.remove(facts.keyHeader) else sent.headers[facts.keyHeader] = key
         }
         return sent
     }
 
+    /** The call's end is the attempt's, but not the other way round; and the call is not over before the attempt is, whose response's body may be long. */
+    @OptIn(InternalCoroutinesApi::class)
+    private fun link(attempt: CompletableJob) {
+        val child = Job(executionContext)
+        val handle = executionContext.invokeOnCompletion(onCancelling = true) { if (it != null) attempt.cancel(asCancellation(it)) }
+        attempt.invokeOnCompletion {
+            handle.dispose()
+            child.complete()
+        }
+    }
+
     /** What is thrown if the caller, its client or a timeout around the call has ended it; null if the attempt speaks for itself. */
-    private suspend fun endFromOutside(attempted: Attempted): Throwable? {
-        val thrown = attempted.thrown ?: return null
-        val isCallersEnd = !currentCoroutineContext().isActive
-        if (isCallersEnd || !request.executionContext.isActive) {
-            session.cancelled(if (isCallersEnd) callersEnd() else kindOf(thrown))
-            if (!isCallersEnd) session.attachReportTo(checkNotNull(attempted.failure))
+    @OptIn(InternalCoroutinesApi::class)
+    private fun endFromOutside(
+        attempt: Attempt,
+        context: CoroutineContext,
+    ): Throwable? {
+        val thrown = attempt.thrown ?: return null
+        val isCallersEnd = !context.isActive
+        if (isCallersEnd || !executionContext.isActive) {
+            session.cancelled(kindOf(if (isCallersEnd) context.job.getCancellationException() else thrown))
+            if (!isCallersEnd) session.attachReportTo(checkNotNull(attempt.failure))
             return thrown
         }
-        if (attempted.guard.isCut || attempted.guard.isAbandoned) return null
-        val failure = attempted.failure
+        if (attempt.isCut || attempt.isAbandoned) return null
+        val failure = attempt.failure
         // Somebody else's, for instance the engine's: neither ours to judge nor an attempt's failure.
         if (failure !is CancellationException || failure is TimeoutCancellationException) return null
         session.cancelled(CancelKind.CALLER)
         return thrown
     }
-
-    @OptIn(InternalCoroutinesApi::class)
-    private suspend fun callersEnd(): CancelKind = kindOf(currentCoroutineContext().job.getCancellationException())
 
     private fun kindOf(cancellation: Throwable): CancelKind {
         val cause = cancellation.unwrapCancellationException()
@@ -190,19 +241,19 @@ internal class SendLoop(
         }
     }
 
-    private fun judged(attempted: Attempted): NextStep {
-        val response = attempted.call?.response
-        return if (response != null) judged(attempted, response) else judgedFailure(attempted)
+    private fun judged(attempt: Attempt): NextStep {
+        val response = attempt.call?.response
+        return if (response != null) judged(attempt, response) else judgedFailure(attempt)
     }
 
     private fun judged(
-        attempted: Attempted,
+        attempt: Attempt,
         response: HttpResponse,
     ): NextStep {
         val status = response.status.value
-        val overrule = hooks.classify(attempted.request, response, null)
+        val overrule = hooks.classify(attempt.request, response, null)
         if (status < FIRST_ERROR && overrule == null) {
-            if (mayBeFollowed(response)) awaitFollowing() else session.succeeded()
+            if (mayBeFollowed(response)) awaitFollowing() else succeeded()
             return NextStep.Deliver
         }
         return session.failed(
@@ -210,79 +261,74 @@ internal class SendLoop(
                 status = status,
                 retryAfter = response.headers.getAll(HttpHeaders.RetryAfter).orEmpty(),
                 date = response.headers[HttpHeaders.Date],
-                shouldRetry = state.facts.shouldRetryHeader?.let { response.headers[it] },
-                bodyUntouched = state.body.isUntouched,
+                shouldRetry = facts.shouldRetryHeader?.let { response.headers[it] },
+                bodyUntouched = body.isUntouched,
                 overrule = overrule,
             ),
         )
     }
 
-    private fun judgedFailure(attempted: Attempted): NextStep {
-        val failure = checkNotNull(attempted.failure)
-        val kind = if (attempted.guard.isCut) FailureKind.ATTEMPT_TIMEOUT else failureKind(failure, state.body)
+    private fun judgedFailure(attempt: Attempt): NextStep {
+        val failure = checkNotNull(attempt.failure)
+        val kind = if (attempt.isCut) FailureKind.ATTEMPT_TIMEOUT else failureKind(failure, body)
         return session.failed(
             Outcome.failure(
                 kind,
                 failure,
-                lookUpNanos = if (kind == FailureKind.DNS) engine.failedLookUpNanos() else 0,
-                bodyUntouched = state.body.isUntouched,
-                overrule = hooks.classify(attempted.request, null, failure),
+                lookUpNanos = if (kind == FailureKind.DNS) setup.engine.failedLookUpNanos() else 0,
+                bodyUntouched = body.isUntouched,
+                overrule = hooks.classify(attempt.request, null, failure),
             ),
         )
     }
 
+    private fun succeeded() {
+        if (made != null || comeback.hasListener) session.succeeded()
+    }
+
     private fun mayBeFollowed(response: HttpResponse) =
-        response.status.value in REDIRECTS && HttpHeaders.Location in response.headers && client.pluginOrNull(HttpRedirect) != null
+        isRedirect(response.status.value) && HttpHeaders.Location in response.headers && setup.client.pluginOrNull(HttpRedirect) != null
+
+    private fun isRedirect(status: Int) = status in 301..303 || status == 307 || status == 308
 
     /** The call ends with the request, unless the redirect is followed before. */
     private fun awaitFollowing() {
-        state.isRedirected = true
-        request.executionContext.invokeOnCompletion { if (it == null) session.succeeded() else session.cancelled(CancelKind.CALLER) }
+        isRedirected = true
+        executionContext.invokeOnCompletion { if (it == null) succeeded() else session.cancelled(CancelKind.CALLER) }
     }
 
     /** The answer, as the caller gets it: returned or thrown. */
-    private fun answered(attempted: Attempted): HttpClientCall {
-        val call = attempted.call
+    private fun answered(attempt: Attempt): HttpClientCall {
+        val call = attempt.call
         if (call == null) {
-            session.attachReportTo(checkNotNull(attempted.failure))
-            throw attempted.asThrown
+            session.attachReportTo(checkNotNull(attempt.failure))
+            throw checkNotNull(attempt.thrown)
         }
-        state.isOver = !state.isRedirected
-        session.report?.let { call.attributes.put(REPORT, it) }
+        isOver = !isRedirected
+        made?.report?.let { call.attributes.put(REPORT, it) }
         return call
     }
 
-    private fun timeout(sent: HttpRequestBuilder): Throwable =
-        HttpRequestTimeoutException(sent.url.buildString(), session.limit.hardNanos?.let { it / 1_000_000 })
-
-    /** Before the wait, or its connection would be held all the while. */
-    private fun close(attempted: Attempted) {
-        orNull { attempted.call?.cancel() }
-        attempted.request.executionContext.cancel()
-    }
-
-    private fun eventOf(attempted: Attempted) =
-        ComebackRetryEventData(attempted.request, state.attempts, attempted.call?.response, attempted.failure)
+    private fun eventOf(attempt: Attempt) = ComebackRetryEventData(attempt.request, attempts, attempt.call?.response, attempt.failure)
 
     /** What is thrown when a wait ends without a further attempt. */
     @OptIn(InternalCoroutinesApi::class)
     private fun ended(
-        attempted: Attempted,
+        attempt: Attempt,
         step: NextStep?,
     ): Throwable {
-        val outside = request.executionContext
-        if (step == null && outside.isCancelled) {
-            val cancellation = outside.getCancellationException()
+        if (step == null && executionContext.isCancelled) {
+            val cancellation = executionContext.getCancellationException()
             session.cancelled(kindOf(cancellation))
             session.attachReportTo(cancellation.unwrapCancellationException())
             return cancellation
         }
         // Without a step, and not cancelled: the client was closed.
         val reason = ((step ?: session.cancelled(CancelKind.CLOSED)) as? NextStep.Stop)?.reason ?: StopReason.Internal
-        val response = attempted.call?.response
+        val response = attempt.call?.response
         if (response == null) {
-            session.attachReportTo(checkNotNull(attempted.failure))
-            return attempted.asThrown
+            session.attachReportTo(checkNotNull(attempt.failure))
+            return checkNotNull(attempt.thrown)
         }
         val headers = response.headers.toMap().flatMap { (name, values) -> values.map { name to it } }
         return RetryStoppedException(reason, response.status.value, headers, session.report ?: RetryReport.of(emptyList()))
@@ -294,6 +340,8 @@ internal class SendLoop(
     private companion object {
         /** The first status that is an error. */
         const val FIRST_ERROR = 400
-        val REDIRECTS = setOf(301, 302, 303, 307, 308)
+        const val NANOS_PER_MILLI = 1_000_000L
     }
 }
+
+private fun asCancellation(cause: Throwable) = cause as? CancellationException ?: CancellationException(cause.message, cause)

@@ -27,6 +27,7 @@ import java.util.concurrent.CopyOnWriteArrayList
 @OptIn(ExperimentalCoroutinesApi::class)
 internal class Ground(
     private val test: TestScope,
+    isHeard: Boolean = true,
 ) {
     val clock = SchedulerTime(test.testScheduler)
     val connectivity = ManualConnectivity(clock)
@@ -35,7 +36,7 @@ internal class Ground(
         Comeback {
             time = clock
             connectivity = this@Ground.connectivity
-            listener = RetryListener { events += it }
+            if (isHeard) listener = RetryListener { events += it }
         }
 
     /** What reached the engine, and when in virtual milliseconds. */

@@ -451,6 +451,61 @@ class RulesTest {
         }
 
     @Test
+    fun `a call goes the same way if nobody listens`() =
+        runTest {
+            val ground = Ground(this, isHeard = false)
+            val client =
+                ground.client { number ->
+                    when (number) {
+                        1 -> status(302, "Location" to "http://other/")
+                        2 -> status(503)
+                        else -> status(200)
+                    }
+                }
+            val report = assertNotNull(client.get("http://host/").retryReport)
+            assertEquals(listOf(0L, 0L, 1000L), ground.sentAt)
+            assertEquals(listOf(503), report.attempts.map { it.status })
+            assertNull(client.get("http://host/").retryReport)
+        }
+
+    @Test
+    fun `what a plugin further in writes into one attempt is not in the next`() =
+        runTest {
+            val ground = Ground(this)
+            val signing =
+                createClientPlugin("Signing") {
+                    on(Send) { request ->
+                        request.headers.append("Signature", "one")
+                        request.url.parameters.append("nonce", "two")
+                        proceed(request)
+                    }
+                }
+            val client = ground.client(after = { install(signing) }) { number -> status(if (number < 3) 503 else 200) }
+            client.get("http://host/")
+            assertEquals(List(3) { listOf("one") }, ground.sent.map { it.headers.getAll("Signature") })
+            assertEquals(List(3) { "nonce=two" }, ground.sent.map { it.url.encodedQuery })
+        }
+
+    @Test
+    fun `a request that a plugin further out sends again has no more time than the call had`() =
+        runTest {
+            val ground = Ground(this)
+            val signingAnew =
+                createClientPlugin("SigningAnew") {
+                    on(Send) { request ->
+                        val refused = proceed(request)
+                        if (refused.response.status.value == 401) proceed(request) else refused
+                    }
+                }
+            val policy = RetryPolicy(STEADY) { maxElapsed = 3.5.seconds }
+            // Two waits, 1 and 2 s, are over when the server wants another signature; the next wait of 1 s would not end in time.
+            val client = ground.client(policy, before = { install(signingAnew) }) { number -> status(if (number == 3) 401 else 503) }
+            assertEquals(503, client.get("http://host/").status.value)
+            assertEquals(listOf(0L, 1000L, 3000L, 3000L), ground.sentAt)
+            assertEquals(StopReason.Elapsed, ground.finished.last().reason)
+        }
+
+    @Test
     fun `max_attempts not below maxSendCount is refused at install with the reason`() =
         runTest {
             val ground = Ground(this)

@@ -1,0 +1,18 @@
+// What all calls of one client share.
+package dev.comeback.ktor
+
+import dev.comeback.Comeback
+import io.ktor.client.HttpClient
+import io.ktor.client.plugins.HttpTimeout
+import io.ktor.client.plugins.pluginOrNull
+
+internal class Setup(
+    val client: HttpClient,
+    val comeback: Comeback,
+    val hooks: Hooks,
+) {
+    val engine: Engine = Engine(client, comeback)
+
+    /** Installed before Comeback, it is outside: its request timeout is the whole call's. */
+    val isTimeoutOutside: Boolean = client.pluginOrNull(HttpTimeout) != null
+}
