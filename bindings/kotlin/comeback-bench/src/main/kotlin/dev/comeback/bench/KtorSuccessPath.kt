@@ -12,6 +12,7 @@ import io.ktor.client.engine.HttpClientEngineConfig
 import io.ktor.client.engine.callContext
 import io.ktor.client.plugins.HttpRequestRetry
 import io.ktor.client.plugins.HttpTimeout
+import io.ktor.client.plugins.HttpTimeoutCapability
 import io.ktor.client.request.HttpRequestData
 import io.ktor.client.request.HttpResponseData
 import io.ktor.client.request.get
@@ -43,16 +44,31 @@ open class KtorSuccessPath {
         http =
             HttpClient(AnsweringEngine()) {
                 when (client) {
-                    "bare" -> Unit
-                    "HttpRequestRetry" -> install(HttpRequestRetry) { retryOnServerErrors(maxRetries = 3) }
+                    "bare" -> {
+                        Unit
+                    }
+
+                    "HttpRequestRetry" -> {
+                        install(HttpRequestRetry) { retryOnServerErrors(maxRetries = 3) }
+                    }
+
                     // The same deadline that READ has.
                     "HttpRequestRetry, HttpTimeout" -> {
                         install(HttpTimeout) { requestTimeoutMillis = 20_000 }
                         install(HttpRequestRetry) { retryOnServerErrors(maxRetries = 3) }
                     }
-                    "DEFAULT" -> comebackRetry(RetryPolicy.DEFAULT)
-                    "READ" -> comebackRetry(RetryPolicy.READ)
-                    "PAYMENT" -> comebackRetry(RetryPolicy.PAYMENT)
+
+                    "DEFAULT" -> {
+                        comebackRetry(RetryPolicy.DEFAULT)
+                    }
+
+                    "READ" -> {
+                        comebackRetry(RetryPolicy.READ)
+                    }
+
+                    "PAYMENT" -> {
+                        comebackRetry(RetryPolicy.PAYMENT)
+                    }
                 }
             }
     }
@@ -75,6 +91,7 @@ internal class AnsweringEngine(
     private val before: () -> Unit = {},
 ) : HttpClientEngineBase("answering") {
     override val config = HttpClientEngineConfig().apply { dispatcher = Dispatchers.Unconfined }
+    override val supportedCapabilities = setOf(HttpTimeoutCapability)
     private val requestTime = GMTDate(0)
 
     @InternalAPI
