@@ -4,6 +4,7 @@ package dev.comeback.ktor
 import dev.comeback.DriverFacts
 import dev.comeback.NetworkState
 import dev.comeback.NextStep
+import dev.comeback.RetryReport
 import dev.comeback.Subscription
 import dev.comeback.orNull
 import io.ktor.client.call.HttpClientCall
@@ -62,6 +63,9 @@ internal class Attempt(
     /** As the caller gets it: Ktor frees it by itself. */
     var thrown: Throwable? = null
         private set
+
+    /** What was tried before, if [call] is the answer. A request made from this one takes this mark along, but gets another. */
+    var report: RetryReport? = null
 
     /** [thrown], freed from any cancellation that carried it. */
     val failure: Throwable? get() = thrown?.unwrapCancellationException()

@@ -108,7 +108,8 @@ private class Door(
         }
         if (choices.makesKey || facts.makesKey(request.method.value)) ensureKey(request, facts)
         val body = BodyWatch.of(request.body as OutgoingContent, choices.vouchesForBody)
-        return SendLoop(setup, policy, request, body, began = before?.began ?: comeback.time.nanos())
+        val now = comeback.time.nanos()
+        return SendLoop(setup, policy, request, body, began = before?.began ?: now, attemptBegan = now)
     }
 
     /** [isBelow]: a layer further out has it, and those further in too. */

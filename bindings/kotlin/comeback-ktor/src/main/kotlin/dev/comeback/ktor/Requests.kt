@@ -9,7 +9,7 @@ import io.ktor.util.AttributeKey
 
 /** The policy for this request, whatever the client's. [RetryPolicy.OFF] lets it pass. */
 public fun HttpRequestBuilder.retryPolicy(policy: RetryPolicy) {
-    choose { it.copy(policy = policy) }
+    choose(POLICY, policy)
 }
 
 /**
@@ -17,7 +17,7 @@ public fun HttpRequestBuilder.retryPolicy(policy: RetryPolicy) {
  * know the key's meaning.
  */
 public fun HttpRequestBuilder.makeIdempotencyKey() {
-    choose { it.copy(makesKey = true) }
+    choose(MAKE_KEY, Unit)
 }
 
 /**
@@ -25,25 +25,34 @@ public fun HttpRequestBuilder.makeIdempotencyKey() {
  * sent once; texts, bytes and forms need no word.
  */
 public fun HttpRequestBuilder.replayableBody() {
-    choose { it.copy(vouchesForBody = true) }
+    choose(REPLAYABLE, Unit)
 }
 
 /** What was tried before this response. Null if the first attempt's answer was delivered, or if Comeback did not handle the call. */
-public val HttpResponse.retryReport: RetryReport? get() = call.attributes.getOrNull(REPORT)
+public val HttpResponse.retryReport: RetryReport? get() = (call.attributes.getOrNull(Mark.KEY) as? Attempt)?.report
 
-/** What the app chose for one request. A copy of the request shares it. */
-internal data class Choices(
-    val policy: RetryPolicy? = null,
-    val makesKey: Boolean = false,
-    val vouchesForBody: Boolean = false,
+/** What the app chose for one request. */
+internal class Choices(
+    val policy: RetryPolicy?,
+    val makesKey: Boolean,
+    val vouchesForBody: Boolean,
 )
 
-internal val HttpRequestBuilder.choices: Choices get() = attributes.getOrNull(CHOICES) ?: NONE
+/** Most requests choose nothing, and are asked once. */
+internal val HttpRequestBuilder.choices: Choices
+    get() = if (CHOSEN in attributes) Choices(attributes.getOrNull(POLICY), MAKE_KEY in attributes, REPLAYABLE in attributes) else NONE
 
-private inline fun HttpRequestBuilder.choose(change: (Choices) -> Choices) {
-    attributes.put(CHOICES, change(choices))
+/** Each by itself: a request that takes another's attributes keeps those of its own choices that the other did not make. */
+private fun <T : Any> HttpRequestBuilder.choose(
+    choice: AttributeKey<T>,
+    value: T,
+) {
+    attributes.put(choice, value)
+    attributes.put(CHOSEN, Unit)
 }
 
-private val NONE = Choices()
-private val CHOICES = AttributeKey<Choices>("ComebackChoices")
-internal val REPORT = AttributeKey<RetryReport>("ComebackRetryReport")
+private val NONE = Choices(policy = null, makesKey = false, vouchesForBody = false)
+private val CHOSEN = AttributeKey<Unit>("ComebackChosen")
+private val POLICY = AttributeKey<RetryPolicy>("ComebackRetryPolicy")
+private val MAKE_KEY = AttributeKey<Unit>("ComebackMakeIdempotencyKey")
+private val REPLAYABLE = AttributeKey<Unit>("ComebackReplayableBody")

@@ -46,6 +46,8 @@ import kotlin.coroutines.CoroutineContext
  *
  * @param policy one that is not off
  * @param original the request as it came; what goes out are copies, and a redirect's request is another
+ * @param began when the call began; earlier than this if a plugin further out sends its request again
+ * @param attemptBegan when the attempt in flight began
  */
 internal class SendLoop(
     private val setup: Setup,
@@ -53,6 +55,7 @@ internal class SendLoop(
     private val original: HttpRequestBuilder,
     val body: BodyWatch,
     val began: Long,
+    private var attemptBegan: Long,
 ) : Mark {
     val comeback: Comeback get() = setup.comeback
 
@@ -81,9 +84,6 @@ internal class SendLoop(
 
     /** Attempts begun so far. */
     private var attempts = 0
-
-    /** When the attempt in flight began. */
-    private var attemptBegan = began
 
     /** A redirect was handed out; the attempt goes on if it is followed. */
     var isRedirected: Boolean = false
@@ -167,7 +167,7 @@ internal class SendLoop(
             isRedirected = false
             return spentNanos()
         }
-        // The first begins with the call.
+        // The first has just begun.
         if (attempts > 0) {
             noted = session.noteAttempt()
             attemptBegan = session.now()
@@ -305,7 +305,11 @@ internal class SendLoop(
             throw checkNotNull(attempt.thrown)
         }
         isOver = !isRedirected
-        made?.report?.let { call.attributes.put(REPORT, it) }
+        made?.report?.let {
+            attempt.report = it
+            // A plugin further in may have answered with another request's.
+            call.attributes.put(Mark.KEY, attempt)
+        }
         return call
     }
 

@@ -21,14 +21,18 @@ import io.ktor.client.plugins.SendCountExceedException
 import io.ktor.client.plugins.api.Send
 import io.ktor.client.plugins.api.createClientPlugin
 import io.ktor.client.plugins.plugin
+import io.ktor.client.request.HttpRequestBuilder
 import io.ktor.client.request.get
 import io.ktor.client.request.header
 import io.ktor.client.request.post
 import io.ktor.client.request.prepareGet
 import io.ktor.client.request.put
+import io.ktor.client.request.request
 import io.ktor.client.request.setBody
+import io.ktor.client.request.takeFrom
 import io.ktor.client.statement.HttpResponse
 import io.ktor.client.statement.bodyAsText
+import io.ktor.client.statement.request
 import io.ktor.http.HttpHeaders
 import io.ktor.http.HttpMethod
 import io.ktor.http.HttpStatusCode
@@ -503,6 +507,51 @@ class RulesTest {
             assertEquals(503, client.get("http://host/").status.value)
             assertEquals(listOf(0L, 1000L, 3000L, 3000L), ground.sentAt)
             assertEquals(StopReason.Elapsed, ground.finished.last().reason)
+        }
+
+    @Test
+    fun `attempt_timeout of a request that a plugin further out sends again is that attempt's alone`() =
+        runTest {
+            val ground = Ground(this)
+            val client =
+                ground.client(
+                    RetryPolicy(STEADY) { attemptTimeout = 2.seconds },
+                    before = { install(sendingAgainAt(401)) },
+                    after = { install(sendingAgainAt(407)) },
+                ) { number ->
+                    delay(900)
+                    status(listOf(401, 407, 200)[number - 1])
+                }
+            assertEquals(200, client.get("http://host/").status.value)
+            assertEquals(listOf(0L, 900, 1800), ground.sentAt)
+        }
+
+    private fun sendingAgainAt(status: Int) =
+        createClientPlugin("SendingAgainAt$status") {
+            on(Send) { request -> proceed(request).let { if (it.response.status.value == status) proceed(request) else it } }
+        }
+
+    @Test
+    fun `a request that takes another's choices keeps its own`() =
+        runTest {
+            val ground = Ground(this)
+            val client = ground.client { status(503) }
+            val template = HttpRequestBuilder().apply { makeIdempotencyKey() }
+            client.post("http://host/") {
+                retryPolicy(RetryPolicy.OFF)
+                takeFrom(template)
+            }
+            assertEquals(1, ground.sent.size)
+        }
+
+    @Test
+    fun `a request made from one that was sent has a report of its own`() =
+        runTest {
+            val ground = Ground(this)
+            val client = ground.client { number -> status(if (number == 1) 503 else 200) }
+            val first = client.get("http://host/")
+            assertNotNull(first.retryReport)
+            assertNull(client.request(HttpRequestBuilder().takeFrom(first.request)).retryReport)
         }
 
     @Test
