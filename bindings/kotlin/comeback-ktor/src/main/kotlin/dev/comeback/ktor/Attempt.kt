@@ -107,23 +107,30 @@ internal class Attempt(
         begin(loop.spentNanos())
     }
 
-    /** The attempt is over: it brought [call], or else [thrown]. */
-    fun ended(
-        call: HttpClientCall?,
-        thrown: Throwable?,
-    ) {
+    /** The attempt is over: it brought [call]. */
+    fun answered(call: HttpClientCall) {
         stopWatching()
         if (isCut) {
-            // The limit was ours, so the caller hears of a timeout, as Ktor says it. A response that came in that moment has lost its body to it.
-            orNull { call?.cancel() }
-            this.thrown = HttpRequestTimeoutException(request.url.buildString(), limit.hardNanos?.let { it / NANOS_PER_MILLI })
+            // It came in that moment, and has lost its body to it.
+            orNull { call.cancel() }
+            thrown = timeout()
+            job.cancel()
         } else {
             this.call = call
-            this.thrown = thrown
+            // Complete, it lives on with the response's body.
+            job.complete()
         }
-        // Complete, it lives on with the response's body.
-        if (this.call == null) job.cancel() else job.complete()
     }
+
+    /** The attempt is over, without an answer. */
+    fun failed(thrown: Throwable) {
+        stopWatching()
+        this.thrown = if (isCut) timeout() else thrown
+        job.cancel()
+    }
+
+    /** The limit was ours, so the caller hears of a timeout, as Ktor says it. */
+    private fun timeout() = HttpRequestTimeoutException(request.url.buildString(), limit.hardNanos?.let { it / NANOS_PER_MILLI })
 
     /** What it came to is of no use any more, and a wait must not hold its connection. */
     fun discard() {

@@ -130,11 +130,14 @@ internal class SendLoop(
                 val attempt = Attempt(this, attemptRequest(request, before), currentCoroutineContext())
                 attempt.request.attributes.put(Mark.KEY, attempt)
                 attempt.begin(spent)
-                try {
-                    attempt.ended(sender.execute(attempt.request), null)
-                } catch (thrown: Throwable) {
-                    attempt.ended(null, thrown)
-                }
+                val call =
+                    try {
+                        sender.execute(attempt.request)
+                    } catch (thrown: Throwable) {
+                        attempt.failed(thrown)
+                        null
+                    }
+                if (call != null) attempt.answered(call)
                 if (attempt.isCut) session.reached(attemptBegan + checkNotNull(limit.hardNanos))
                 endFromOutside(attempt, currentCoroutineContext())?.let { throw it }
                 if (attempt.isAbandoned) {
