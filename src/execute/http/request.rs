@@ -114,7 +114,7 @@ impl HttpRequest {
         self
     }
 
-    /// This request's policy, instead of the executor's.
+    /// This request's policy, instead of the executor's: by value, or in an `Arc` that many requests share.
     pub fn policy(mut self, policy: impl Into<Arc<RetryPolicy>>) -> Self {
         self.policy = Policy::Own(policy.into());
         self

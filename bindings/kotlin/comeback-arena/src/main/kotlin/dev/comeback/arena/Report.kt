@@ -16,7 +16,7 @@ internal fun tables(match: Match): String =
         )
         appendLine("${seconds(model.exchange)} and is lost if a dead second falls into it (read timeout ${seconds(model.readTimeout)}).")
         appendLine(
-            "Real libraries in virtual time; what is called \"schedule of\" follows that library's documentation. Seed ${match.seed}.",
+            "Real libraries in virtual time; what is called \"schedule of\" follows that library's sources. Seed ${match.seed}.",
         )
         appendLine()
         appendLine(row("trace", "seconds", "dead", "outages", "p50", "p90", "longest", "≥ 10 s", "s in those"))
