@@ -76,15 +76,23 @@ public class Comeback internal constructor(
      */
     @InternalComebackApi
     public fun subscribe(onChange: () -> Unit): Subscription {
-        if (atConnectivity.get() == null && !isClosed) contained { hear() }
+        hear()
         return changes.subscribe(onChange)
     }
 
-    /** Once, at the first need, and then until [close]: attempts and waits come and go by the thousand. */
-    private fun hear() {
-        val ours = connectivity.subscribe(changes::notifyEach)
-        val isFirst = atConnectivity.compareAndSet(null, ours)
-        if (!isFirst || isClosed) ours.close()
+    /** Subscribes once, at the first need, and then until [close]: attempts and waits come and go by the thousand. */
+    internal fun hear() {
+        if (atConnectivity.get() != null || isClosed) return
+        contained {
+            val ours = connectivity.subscribe(::changed)
+            val isFirst = atConnectivity.compareAndSet(null, ours)
+            if (!isFirst || isClosed) ours.close()
+        }
+    }
+
+    private fun changed() {
+        contained { waits.wakeThoseThatAreOver() }
+        changes.notifyEach()
     }
 
     /**
@@ -100,7 +108,7 @@ public class Comeback internal constructor(
     /** Ends all waits; their calls end as cancelled. Later calls go once, as without Comeback. [connectivity] stays open, it is not ours. */
     override fun close() {
         isClosed = true
-        changes.notifyEach()
+        changed()
         contained { atConnectivity.get()?.close() }
     }
 

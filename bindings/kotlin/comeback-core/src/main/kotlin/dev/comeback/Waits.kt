@@ -2,7 +2,6 @@
 package dev.comeback
 
 import java.util.concurrent.ConcurrentHashMap
-import java.util.concurrent.atomic.AtomicReference
 
 /** [session]'s [sleep]: [wake] is to be called when it may be over before its time. */
 internal class Wait(
@@ -19,23 +18,17 @@ internal class Waits(
     private val comeback: Comeback,
 ) {
     private val all = ConcurrentHashMap.newKeySet<Wait>()
-    private val subscription = AtomicReference<Subscription>()
 
     fun begin(wait: Wait): Subscription {
         all += wait
-        if (subscription.get() == null) subscribe()
+        comeback.hear()
         // Only now, so that an edge in between is not lost.
         if (wait.isOver()) contained { wait.wake() }
         return Subscription { all -= wait }
     }
 
-    /** Once; from then on it lasts as long as the Comeback. */
-    private fun subscribe() {
-        val ours = comeback.subscribe(::wakeThoseThatAreOver)
-        if (!subscription.compareAndSet(null, ours)) ours.close()
-    }
-
-    private fun wakeThoseThatAreOver() {
+    /** The network has changed, or the Comeback is closed. */
+    fun wakeThoseThatAreOver() {
         // By the clock too: while a device slept it went on, the timers did not.
         val now = comeback.time.nanos()
         all.filter { it.isOver() || now >= it.sleep.askAt }.chunked(AT_ONCE).forEach { some ->
