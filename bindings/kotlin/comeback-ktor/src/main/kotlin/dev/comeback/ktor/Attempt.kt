@@ -204,8 +204,4 @@ internal class Attempt(
         }
         job.cancel(CancellationException("Comeback ended this attempt"))
     }
-
-    private companion object {
-        const val NANOS_PER_MILLI = 1_000_000L
-    }
 }

@@ -89,5 +89,3 @@ internal object OkHttpLayer {
         }
     }
 }
-
-internal fun roundedUpToMillis(nanos: Long): Long = nanos / 1_000_000 + if (nanos % 1_000_000 > 0) 1 else 0

@@ -347,7 +347,6 @@ internal class SendLoop(
     private companion object {
         /** The first status that is an error. */
         const val FIRST_ERROR = 400
-        const val NANOS_PER_MILLI = 1_000_000L
     }
 }
 

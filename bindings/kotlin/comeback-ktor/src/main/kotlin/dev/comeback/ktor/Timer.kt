@@ -48,3 +48,7 @@ internal fun CoroutineContext.runByCoroutine(
 private object TimersOfOthers {
     val timers: Delay? = Dispatchers.Default.limitedParallelism(1) as? Delay
 }
+
+internal fun roundedUpToMillis(nanos: Long): Long = nanos / NANOS_PER_MILLI + if (nanos % NANOS_PER_MILLI > 0) 1 else 0
+
+internal const val NANOS_PER_MILLI: Long = 1_000_000
