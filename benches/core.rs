@@ -338,7 +338,11 @@ mod interrupt {
         bencher.bench_local(|| {
             let call = black_box(&call).clone();
             let (noted, now) = (online(1), black_box(&now));
-            let step = comeback::interrupt(black_box(&policy), call, &noted, now, true, false);
+            let evidence = comeback::Evidence {
+                sent_nothing: true,
+                ..comeback::Evidence::NONE
+            };
+            let step = comeback::interrupt(black_box(&policy), call, &noted, now, &evidence);
             black_box(&step);
         });
     }

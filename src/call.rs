@@ -89,6 +89,8 @@ pub struct Call {
     pub(crate) previous: Option<i64>,
     /// The last woken start: by an edge, or a restart.
     pub(crate) woken_at: Option<Instant>,
+    /// Whether an attempt so far may have reached the server: all that were not proved to have sent nothing.
+    pub(crate) may_have_arrived: bool,
 }
 
 impl Call {
@@ -111,12 +113,18 @@ impl Call {
             n: 0,
             previous: None,
             woken_at: None,
+            may_have_arrived: false,
         }
     }
 
     /// Counted attempts that have ended.
     pub fn counted(&self) -> u32 {
         self.counted
+    }
+
+    /// Whether an attempt that has ended may have reached the server.
+    pub fn may_have_arrived(&self) -> bool {
+        self.may_have_arrived
     }
 
     /// When the driver was entered.
@@ -184,6 +192,7 @@ impl Call {
             reason,
             counted: self.counted,
             elapsed: self.clock.saturating_since(self.began),
+            may_have_arrived: self.may_have_arrived,
         })
     }
 }

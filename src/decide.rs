@@ -7,7 +7,6 @@ use crate::event::{Event, Events, Reason};
 use crate::instant::{MILLISECOND, nanos};
 use crate::outcome::{FailureKind, Outcome, OutcomeClass, What, classify};
 use crate::policy::RetryPolicy;
-use crate::request::may_repeat;
 use crate::retry_after::hint;
 
 /// The answer of [`decide`].
@@ -66,6 +65,8 @@ pub(crate) fn decide_after(
     // An attempt that was begun without a network and got nowhere has cost nothing.
     let counted = !(class == OutcomeClass::NeverSent && noted.is_absent());
     call.counted = call.counted.saturating_add(counted.into());
+    call.may_have_arrived |=
+        matches!(outcome.what, What::Status(_)) || !outcome.evidence.is_never_sent();
 
     if matches!(class, OutcomeClass::Success | OutcomeClass::PermanentStatus) {
         return Step::new(Decision::Deliver, Events::one(call.final_event(None)));
@@ -85,10 +86,10 @@ pub(crate) fn decide_after(
     if class == OutcomeClass::PermanentFailure {
         return stop(&call, Reason::Permanent);
     }
-    if class != OutcomeClass::NeverSent && !may_repeat(policy, &call.request) {
+    if class != OutcomeClass::NeverSent && !outcome.evidence.may_repeat(policy, &call.request) {
         return stop(&call, Reason::NotRepeatable);
     }
-    if !(call.request.body_replayable || outcome.body_untouched) {
+    if !(call.request.body_replayable || outcome.evidence.body_untouched) {
         return stop(&call, Reason::BodyNotReplayable);
     }
     if is_last || call.counted >= policy.max_attempts {

@@ -168,6 +168,9 @@ pub struct End {
     pub counted: u32,
     /// Since the beginning.
     pub elapsed: Duration,
+    /// Whether any attempt may have reached the server. False only if every attempt provably wrote no head, or had its stream refused; then the
+    /// request may be made again by other means. True where nobody knows.
+    pub may_have_arrived: bool,
 }
 
 /// The events of one step, in order: at most two, held inline.
@@ -232,6 +235,11 @@ pub struct FailedAttempt {
 }
 
 impl Report {
+    /// [`End::may_have_arrived`] of a call that is over; true while it goes on.
+    pub fn may_have_arrived(&self) -> bool {
+        self.end.is_none_or(|end| end.may_have_arrived)
+    }
+
     /// Takes in the next event. What cannot be (a wait before any failure, anything after the end) is passed over.
     pub fn hear(&mut self, event: &Event) {
         if self.end.is_some() {

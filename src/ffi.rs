@@ -13,7 +13,8 @@ mod policy;
 
 pub use call::{
     Answer, AnswerKind, BeginInput, DecideInput, EndEvent, EndReason, FailedEvent, InterruptInput,
-    ResumeInput, ResumedEvent, WaitEvent, begin, decide, interrupt, resume,
+    RequestHead, ResumeInput, ResumedEvent, ToldRequest, WaitEvent, begin, decide, interrupt,
+    resume,
 };
 pub use hub::{ConnectivityHub, NetworkSnapshot};
 pub use policy::{

@@ -6,8 +6,8 @@ use crate::call::{Call, Limit, Signals, Step};
 use crate::connectivity::Snapshot;
 use crate::event::{Event, Events};
 use crate::instant::Instant;
+use crate::outcome::Evidence;
 use crate::policy::RetryPolicy;
-use crate::request::may_repeat;
 
 /// The answer of [`interrupt`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,23 +31,22 @@ pub enum Interruption {
 /// Asked by a driver that can abandon one attempt, while it is in flight without a response head; `noted` is the snapshot taken before
 /// the attempt.
 ///
-/// An attempt that provably sent nothing (`sent_nothing`) is begun anew uncounted if its body can be replayed or is known untouched
-/// (`body_untouched`). One that may have been sent is begun anew, counted, if it may be repeated, has no body, and is not the last.
+/// An attempt that provably sent nothing is begun anew uncounted if its body can be replayed or is known untouched. One that may have been sent is begun anew, counted, if it may be repeated, has no body, and is not the last.
 pub fn interrupt(
     policy: &RetryPolicy,
     mut call: Call,
     noted: &Snapshot,
     signals: &Signals,
-    sent_nothing: bool,
-    body_untouched: bool,
+    evidence: &Evidence<'_>,
 ) -> Step<Interruption> {
     let now = call.see(signals.now);
     let request = &call.request;
+    let sent_nothing = evidence.is_never_sent();
     let allowed = if sent_nothing {
-        request.body_replayable || body_untouched
+        request.body_replayable || evidence.body_untouched
     } else {
         let left = policy.max_attempts.saturating_sub(call.counted); // the one in flight included
-        may_repeat(policy, request) && !request.has_body && left >= 2
+        evidence.may_repeat(policy, request) && !request.has_body && left >= 2
     };
     let moved = signals.network.path > noted.path && !signals.network.is_absent();
     let start = call.spaced(now);
@@ -59,6 +58,7 @@ pub fn interrupt(
     }
     if !sent_nothing {
         call.counted = call.counted.saturating_add(1);
+        call.may_have_arrived = true;
     }
     call.woken_at = Some(now);
     let limit = call.limit(policy);

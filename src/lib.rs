@@ -133,7 +133,7 @@ pub use execute::{
 pub use execute::{Executor, ExecutorBuilder, ExecutorError, HttpError, HttpRequest, Reported};
 pub use instant::Instant;
 pub use interrupt::{Interruption, interrupt};
-pub use outcome::{FailureKind, Outcome, OutcomeClass, What, classify};
+pub use outcome::{Evidence, FailureKind, InnerRequest, Outcome, OutcomeClass, What, classify};
 pub use policy::{
     ClientResends, Forgiving, Jitter, KeyForm, KeyRule, Offline, PolicyBuilder, PolicyError,
     Repeat, RetryPolicy, Wake, Window,

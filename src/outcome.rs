@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::policy::RetryPolicy;
-use crate::request::RequestFacts;
+use crate::policy::{Repeat, RetryPolicy};
+use crate::request::{RequestFacts, may_repeat};
 use crate::retry_after::trim;
 
 /// What a driver saw fail. The first group provably never reached the server, the second may have, the third is not worth another try.
@@ -86,9 +86,9 @@ impl FailureKind {
         FailureKind::Unlisted,
     ];
 
-    /// The class this kind belongs to.
+    /// The class this kind belongs to by itself; an outcome's class asks for proof too: [`Evidence::sent_nothing`].
     #[inline]
-    pub fn class(self) -> OutcomeClass {
+    pub const fn class(self) -> OutcomeClass {
         use FailureKind::*;
         match self {
             Dns | ConnectRefused | ConnectUnreachable | ConnectTimeout | TlsBrokenOff
@@ -177,10 +177,56 @@ pub struct Outcome<'a> {
     pub should_retry: Option<&'a str>,
     /// How long a failed look-up is cached below us, from the failure on; zero if it was asked past that cache.
     pub look_up: Duration,
-    /// Whether the driver knows that nothing of the request's body was handed out.
-    pub body_untouched: bool,
+    /// What the driver knows of the attempt itself.
+    pub evidence: Evidence<'a>,
     /// The app's own opinion of the class. It never lifts the rules on repeating: see [`classify`].
     pub overrule: Option<OutcomeClass>,
+}
+
+/// What a driver knows of an attempt: what of it was sent, and by whom. Silence proves nothing, so [`Evidence::NONE`] is the start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Evidence<'a> {
+    /// Positive proof that no request of this attempt wrote its head, or that its stream was refused. Without it a failure is never
+    /// taken for *never sent*, whatever its kind says: the kind may be that of another request. [`Outcome::failure`] presets it by the kind;
+    /// a driver that has no proof clears it.
+    pub sent_nothing: bool,
+    /// Whether it is known that nothing of the request's body was handed out.
+    pub body_untouched: bool,
+    /// The request as it left, where the driver saw it and something further in had changed it.
+    pub went_out: Option<RequestFacts>,
+    /// The requests that layers further in told of.
+    pub inner: &'a [InnerRequest],
+}
+
+impl Evidence<'_> {
+    /// Nothing is known.
+    pub const NONE: Evidence<'static> = Evidence {
+        sent_nothing: false,
+        body_untouched: false,
+        went_out: None,
+        inner: &[],
+    };
+
+    /// Whether it is proved that nothing of this attempt was sent, by whatever layer.
+    pub(crate) fn is_never_sent(&self) -> bool {
+        self.sent_nothing && self.inner.iter().all(|request| request.sent_nothing)
+    }
+
+    /// Whether all that this attempt may have sent may be sent again: the request that came in, the one that left, and every request that a
+    /// layer further in made. `repeat = always` is the caller's word for all of them.
+    pub(crate) fn may_repeat(&self, policy: &RetryPolicy, request: &RequestFacts) -> bool {
+        let left_may = |left: RequestFacts| may_repeat(policy, &left.sent_for(request));
+        let inner_may = |inner: &InnerRequest| inner.may_repeat || inner.sent_nothing;
+        match policy.repeat {
+            Repeat::Always => true,
+            Repeat::Never => false,
+            Repeat::Auto => {
+                may_repeat(policy, request)
+                    && self.went_out.is_none_or(left_may)
+                    && self.inner.iter().all(inner_may)
+            }
+        }
+    }
 }
 
 /// A status or the kind of a failure.
@@ -201,7 +247,9 @@ impl<'a> Outcome<'a> {
 
     /// There was no answer.
     pub const fn failure(kind: FailureKind) -> Outcome<'a> {
-        Outcome::of(What::Failure(kind))
+        let mut outcome = Outcome::of(What::Failure(kind));
+        outcome.evidence.sent_nothing = matches!(kind.class(), OutcomeClass::NeverSent);
+        outcome
     }
 
     const fn of(what: What) -> Outcome<'a> {
@@ -211,8 +259,27 @@ impl<'a> Outcome<'a> {
             date: None,
             should_retry: None,
             look_up: Duration::ZERO,
-            body_untouched: false,
+            evidence: Evidence::NONE,
             overrule: None,
+        }
+    }
+}
+
+/// A request that a layer further in made during an attempt of this one, answered ones too. That layer stood down, and tells what it knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct InnerRequest {
+    /// Whether it may be repeated although it may have arrived.
+    pub may_repeat: bool,
+    /// Positive proof that it did not write its head.
+    pub sent_nothing: bool,
+}
+
+impl InnerRequest {
+    /// A request of these facts under its own layer's policy. A key that the inner layer made is none: its next request would carry another.
+    pub fn of(policy: &RetryPolicy, facts: &RequestFacts, sent_nothing: bool) -> InnerRequest {
+        InnerRequest {
+            may_repeat: may_repeat(policy, facts),
+            sent_nothing,
         }
     }
 }
@@ -232,14 +299,32 @@ pub fn classify(
             Some(Success) => Success,
             Some(TransientStatus | NeverSent | InDoubt) => TransientStatus,
             Some(PermanentStatus | PermanentFailure) => PermanentStatus,
-            None => class_of_status(policy, request, status, outcome.should_retry),
+            None => {
+                let left = outcome
+                    .evidence
+                    .went_out
+                    .map_or(*request, |left| left.sent_for(request));
+                class_of_status(policy, &left, status, outcome.should_retry)
+            }
         },
         What::Failure(kind) => match outcome.overrule {
-            None => kind.class(),
-            Some(NeverSent) if kind.class() == NeverSent => NeverSent,
+            None => class_of_failure(kind, outcome),
+            Some(NeverSent) if class_of_failure(kind, outcome) == NeverSent => NeverSent,
             Some(NeverSent | InDoubt | TransientStatus) => InDoubt,
             Some(Success | PermanentStatus | PermanentFailure) => PermanentFailure,
         },
+    }
+}
+
+/// Proof decides between *never sent* and *in doubt*, not the kind: that one may be another request's, or say too little.
+#[inline]
+fn class_of_failure(kind: FailureKind, outcome: &Outcome<'_>) -> OutcomeClass {
+    match kind.class() {
+        OutcomeClass::NeverSent | OutcomeClass::InDoubt if outcome.evidence.is_never_sent() => {
+            OutcomeClass::NeverSent
+        }
+        OutcomeClass::NeverSent => OutcomeClass::InDoubt,
+        other => other,
     }
 }
 

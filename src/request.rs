@@ -89,6 +89,40 @@ impl RequestFacts {
             only_if_cached: false,
         }
     }
+
+    /// The one reading of a request's raw header lines: those of the policy's key header, of If-Match, If-None-Match and
+    /// If-Unmodified-Since together, and of Cache-Control.
+    ///
+    /// A blank key is none: a server that finds nothing to know a repeat by acts twice.
+    pub fn read<'a>(
+        method: &str,
+        key: impl IntoIterator<Item = &'a str>,
+        conditions: impl IntoIterator<Item = &'a str>,
+        cache_control: impl IntoIterator<Item = &'a str>,
+    ) -> RequestFacts {
+        let is_only_if_cached = |directive: &str| {
+            let name = directive.split('=').next().unwrap_or(directive);
+            name.trim().eq_ignore_ascii_case("only-if-cached")
+        };
+        RequestFacts {
+            has_key: key.into_iter().any(|line| !line.trim().is_empty()),
+            conditional: conditions.into_iter().next().is_some(),
+            only_if_cached: cache_control
+                .into_iter()
+                .any(|line| line.split(',').any(is_only_if_cached)),
+            ..RequestFacts::new(Method::parse(method))
+        }
+    }
+
+    /// These facts, of the request that left, judged as one for `request`, which came in: its key counts only if that one had it already,
+    /// for what is added further in may be another key each time.
+    pub(crate) fn sent_for(self, request: &RequestFacts) -> RequestFacts {
+        RequestFacts {
+            has_key: self.has_key && request.has_key,
+            conditional: self.conditional || request.conditional,
+            ..self
+        }
+    }
 }
 
 /// Whether a request that may have reached the server may go again. What provably was not sent need not ask.

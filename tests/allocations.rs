@@ -140,8 +140,10 @@ fn neither_a_resume_nor_an_interrupt_nor_a_hub_event_allocates() {
                 call(),
                 &away(),
                 &signals(1, back()),
-                sent_nothing,
-                false,
+                &Evidence {
+                    sent_nothing,
+                    ..Evidence::NONE
+                },
             )
         });
         assert_eq!(asked, 0);

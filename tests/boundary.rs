@@ -7,7 +7,8 @@ mod support;
 use std::collections::HashSet;
 
 use comeback::ffi::{
-    BeginInput, DecideInput, PolicyProblem, begin, compile_policy, decide, policy_from_json_or,
+    BeginInput, DecideInput, PolicyProblem, RequestHead, begin, compile_policy, decide,
+    policy_from_json_or,
 };
 use comeback::{FailureKind, NetworkState};
 use support::*;
@@ -40,12 +41,12 @@ fn every_call_gets_a_seed_of_its_own_from_the_operating_system() {
     let policy = compile_policy("default".to_owned(), "{}".to_owned()).unwrap();
     let first_wait = |_| {
         let call = begin(BeginInput {
-            method: "GET".to_owned(),
-            has_key: false,
-            conditional: false,
+            head: RequestHead {
+                method: "GET".to_owned(),
+                ..RequestHead::default()
+            },
             has_body: false,
             body_replayable: true,
-            only_if_cached: false,
             seed: None,
             began: 0,
             client_end: None,
@@ -69,7 +70,10 @@ fn every_call_gets_a_seed_of_its_own_from_the_operating_system() {
             date: None,
             should_retry: None,
             look_up: 0,
+            sent_nothing: false,
             body_untouched: false,
+            went_out: None,
+            inner: Vec::new(),
             overrule: None,
         });
         answer.unwrap().wait.unwrap().planned

@@ -233,7 +233,8 @@ proptest! {
             outcome.date = Some(&line);
         }
         for flags in 0..4 {
-            interrupt(&policy, call.clone(), &noted, &signals[0], flags & 1 == 1, flags & 2 == 2);
+            let evidence = Evidence { sent_nothing: flags & 1 == 1, body_untouched: flags & 2 == 2, ..Evidence::NONE };
+            interrupt(&policy, call.clone(), &noted, &signals[0], &evidence);
         }
         if let Decision::Sleep(mut sleep) = decide(&policy, call, &noted, &outcome, &signals[0]).decision {
             for signals in &signals[1..] {

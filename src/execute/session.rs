@@ -11,7 +11,7 @@ use crate::decide::{Decision, decide_after};
 use crate::event::{CancelKind, End, Event, Events, Reason, Report};
 use crate::instant::Instant;
 use crate::interrupt::{Interruption, interrupt};
-use crate::outcome::{FailureKind, Outcome};
+use crate::outcome::{Evidence, FailureKind, Outcome};
 use crate::policy::RetryPolicy;
 use crate::request::RequestFacts;
 use crate::resume::{Resumed, resume};
@@ -54,10 +54,9 @@ impl Proof {
         } else {
             FailureKind::AttemptTimeout
         };
-        Outcome {
-            body_untouched: self.body_untouched,
-            ..Outcome::failure(kind)
-        }
+        let mut outcome = Outcome::failure(kind);
+        outcome.evidence.body_untouched = self.body_untouched;
+        outcome
     }
 }
 
@@ -351,8 +350,11 @@ impl CallSession {
             call,
             &noted,
             &signals,
-            proof.sent_nothing,
-            proof.body_untouched,
+            &Evidence {
+                sent_nothing: proof.sent_nothing,
+                body_untouched: proof.body_untouched,
+                ..Evidence::NONE
+            },
         );
         let next = match step.decision {
             Interruption::Keep { call, ask_at } => {

@@ -95,6 +95,7 @@ mod heard {
                 reason: None,
                 counted,
                 elapsed,
+                ..
             }) => {
                 debug!(target: "comeback", call_id, attempts = counted, elapsed_ms = ms(*elapsed), "done")
             }
@@ -102,6 +103,7 @@ mod heard {
                 reason: Some(reason),
                 counted,
                 elapsed,
+                ..
             }) => info!(
                 target: "comeback",
                 call_id,

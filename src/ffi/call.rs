@@ -7,19 +7,51 @@ use crate::decide::Decision;
 use crate::event::{Event, Events, Reason, WaitReason, WokenBy};
 use crate::instant::{Instant, duration, nanos};
 use crate::interrupt::Interruption;
-use crate::outcome::{FailureKind, Outcome, OutcomeClass, What};
-use crate::request::{Method, RequestFacts};
+use crate::outcome::{Evidence, FailureKind, InnerRequest, Outcome, OutcomeClass, What};
+use crate::policy::RetryPolicy;
+use crate::request::RequestFacts;
 use crate::resume::{Go, Resumed};
 use crate::stored::{load, store};
 
+/// The lines of a request's head that say whether it may be repeated, as they stand there.
+#[derive(Clone, Debug, Default, uniffi::Record)]
+pub struct RequestHead {
+    pub method: String,
+    /// Of the policy's key header. None of a key that something further in makes anew each time.
+    pub key: Vec<String>,
+    /// Of If-Match, If-None-Match and If-Unmodified-Since.
+    pub conditions: Vec<String>,
+    pub cache_control: Vec<String>,
+}
+
+impl RequestHead {
+    fn facts(&self) -> RequestFacts {
+        fn lines(all: &[String]) -> impl Iterator<Item = &str> {
+            all.iter().map(String::as_str)
+        }
+        RequestFacts::read(
+            &self.method,
+            lines(&self.key),
+            lines(&self.conditions),
+            lines(&self.cache_control),
+        )
+    }
+}
+
+/// A request that a layer further in made during an attempt.
+#[derive(Clone, Debug, uniffi::Record)]
+pub struct ToldRequest {
+    /// Its own layer's policy; empty: a layer without one.
+    pub policy: Vec<u8>,
+    pub head: RequestHead,
+    pub sent_nothing: bool,
+}
+
 #[derive(Clone, Debug, uniffi::Record)]
 pub struct BeginInput {
-    pub method: String,
-    pub has_key: bool,
-    pub conditional: bool,
+    pub head: RequestHead,
     pub has_body: bool,
     pub body_replayable: bool,
-    pub only_if_cached: bool,
     /// None: from the operating system.
     pub seed: Option<i64>,
     pub began: i64,
@@ -47,7 +79,11 @@ pub struct DecideInput {
     pub date: Option<String>,
     pub should_retry: Option<String>,
     pub look_up: i64,
+    pub sent_nothing: bool,
     pub body_untouched: bool,
+    /// The request as it left, where something further in had changed it.
+    pub went_out: Option<RequestHead>,
+    pub inner: Vec<ToldRequest>,
     pub overrule: Option<OutcomeClass>,
 }
 
@@ -78,6 +114,7 @@ pub struct InterruptInput {
     pub path: i64,
     pub sent_nothing: bool,
     pub body_untouched: bool,
+    pub inner: Vec<ToldRequest>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, uniffi::Enum)]
@@ -98,6 +135,8 @@ pub struct Answer {
     pub state: Vec<u8>,
     /// Counted attempts that have ended.
     pub counted: i32,
+    /// Whether one of the attempts that have ended may have reached the server.
+    pub may_have_arrived: bool,
     pub ask_at: Option<i64>,
     pub hard: Option<i64>,
     pub inactivity: Option<i64>,
@@ -139,6 +178,7 @@ pub struct EndEvent {
     pub ms: Option<i64>,
     pub counted: i32,
     pub elapsed: i64,
+    pub may_have_arrived: bool,
 }
 
 /// The reasons the core itself stops for; the rest are the drivers'.
@@ -159,12 +199,9 @@ pub enum EndReason {
 #[uniffi::export]
 pub fn begin(input: BeginInput) -> Result<Vec<u8>, BoundaryProblem> {
     let request = RequestFacts {
-        method: Method::parse(&input.method),
-        has_key: input.has_key,
-        conditional: input.conditional,
         has_body: input.has_body,
         body_replayable: input.body_replayable,
-        only_if_cached: input.only_if_cached,
+        ..input.head.facts()
     };
     let seed = match input.seed {
         Some(seed) => seed as u64,
@@ -188,13 +225,19 @@ pub fn decide(input: DecideInput) -> Result<Answer, BoundaryProblem> {
         // No server sends a status that does not fit.
         None => What::Status(u16::try_from(input.status).unwrap_or(u16::MAX)),
     };
+    let inner = told(&input.inner)?;
     let outcome = Outcome {
         what,
         retry_after: &lines,
         date: input.date.as_deref(),
         should_retry: input.should_retry.as_deref(),
         look_up: duration(input.look_up),
-        body_untouched: input.body_untouched,
+        evidence: Evidence {
+            sent_nothing: input.sent_nothing,
+            body_untouched: input.body_untouched,
+            went_out: input.went_out.as_ref().map(RequestHead::facts),
+            inner: &inner,
+        },
         overrule: input.overrule,
     };
     let step = crate::decide::decide(
@@ -248,6 +291,7 @@ fn resume_one(input: &ResumeInput) -> Result<Answer, BoundaryProblem> {
 
 #[uniffi::export]
 pub fn interrupt(input: InterruptInput) -> Result<Answer, BoundaryProblem> {
+    let inner = told(&input.inner)?;
     let step = crate::interrupt::interrupt(
         &load(&input.policy)?,
         load(&input.call)?,
@@ -262,8 +306,12 @@ pub fn interrupt(input: InterruptInput) -> Result<Answer, BoundaryProblem> {
             network: snapshot(input.state, input.since, input.epoch, input.path),
             wall_ms: None,
         },
-        input.sent_nothing,
-        input.body_untouched,
+        &Evidence {
+            sent_nothing: input.sent_nothing,
+            body_untouched: input.body_untouched,
+            went_out: None,
+            inner: &inner,
+        },
     );
     match step.decision {
         Interruption::Keep { call, ask_at } => {
@@ -277,6 +325,18 @@ pub fn interrupt(input: InterruptInput) -> Result<Answer, BoundaryProblem> {
             Answer::in_flight(AnswerKind::Restart, &call, Some(limit), step.events)
         }
     }
+}
+
+fn told(requests: &[ToldRequest]) -> Result<Vec<InnerRequest>, BoundaryProblem> {
+    let by = |request: &ToldRequest| {
+        let policy = match request.policy.as_slice() {
+            [] => RetryPolicy::default(),
+            bytes => load(bytes)?,
+        };
+        let facts = request.head.facts();
+        Ok(InnerRequest::of(&policy, &facts, request.sent_nothing))
+    };
+    requests.iter().map(by).collect()
 }
 
 fn snapshot(state: NetworkState, since: i64, epoch: i64, path: i64) -> Snapshot {
@@ -298,6 +358,7 @@ impl Answer {
             kind,
             state: Vec::new(),
             counted: 0,
+            may_have_arrived: false,
             ask_at: None,
             hard: None,
             inactivity: None,
@@ -317,6 +378,7 @@ impl Answer {
         Ok(Answer {
             state: store(&sleep.waiting)?,
             counted: count(sleep.waiting.call().counted()),
+            may_have_arrived: sleep.waiting.call().may_have_arrived(),
             ask_at: Some(sleep.ask_at.as_nanos()),
             ..Answer::new(AnswerKind::Sleep, events)
         })
@@ -331,6 +393,7 @@ impl Answer {
         Ok(Answer {
             state: store(call)?,
             counted: count(call.counted()),
+            may_have_arrived: call.may_have_arrived(),
             hard: limit.and_then(|limit| limit.hard).map(nanos),
             inactivity: limit.and_then(|limit| limit.inactivity).map(nanos),
             ..Answer::new(kind, events)
@@ -374,11 +437,13 @@ impl Answer {
             Event::Final(end) => {
                 let (reason, ms) = end_reason(end.reason);
                 self.counted = count(end.counted);
+                self.may_have_arrived = end.may_have_arrived;
                 self.end = Some(EndEvent {
                     reason,
                     ms,
                     counted: self.counted,
                     elapsed: nanos(end.elapsed),
+                    may_have_arrived: end.may_have_arrived,
                 });
             }
         }
@@ -406,16 +471,15 @@ fn end_reason(reason: Option<Reason>) -> (EndReason, Option<i64>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::RetryPolicy;
 
     fn call() -> Vec<u8> {
         begin(BeginInput {
-            method: "GET".to_owned(),
-            has_key: false,
-            conditional: false,
+            head: RequestHead {
+                method: "GET".to_owned(),
+                ..RequestHead::default()
+            },
             has_body: false,
             body_replayable: true,
-            only_if_cached: false,
             seed: Some(-1),
             began: 0,
             client_end: None,
@@ -444,7 +508,10 @@ mod tests {
             date: None,
             should_retry: None,
             look_up: 0,
+            sent_nothing: true,
             body_untouched: false,
+            went_out: None,
+            inner: Vec::new(),
             overrule: None,
         }
     }
@@ -528,6 +595,7 @@ mod tests {
             path: 1,
             sent_nothing: false,
             body_untouched: false,
+            inner: Vec::new(),
         })
         .unwrap();
         assert_eq!(

@@ -134,7 +134,7 @@ pub(crate) fn outcome(choices: &mut Choices<'_>) -> Outcome<'static> {
         Duration::MAX,
     ];
     outcome.look_up = choices.one(&look_ups);
-    outcome.body_untouched = choices.flag();
+    outcome.evidence.body_untouched = choices.flag();
     outcome.overrule = choices.one(&[
         None,
         None,
@@ -374,7 +374,7 @@ impl Driver {
                 let may =
                     class == OutcomeClass::NeverSent || may_repeat(&self.policy, &self.request);
                 assert!(may, "what must not be repeated never is");
-                assert!(self.request.body_replayable || outcome.body_untouched);
+                assert!(self.request.body_replayable || outcome.evidence.body_untouched);
                 self.slept(&sleep, events, signals);
                 Some(Place::Waiting(sleep))
             }
@@ -474,8 +474,11 @@ impl Driver {
                 call.clone(),
                 &noted,
                 signals,
-                sent_nothing,
-                untouched,
+                &Evidence {
+                    sent_nothing,
+                    body_untouched: untouched,
+                    ..Evidence::NONE
+                },
             )
         };
         let step = ask(signals);

@@ -99,6 +99,24 @@ pub(crate) fn request(value: &Value) -> RequestFacts {
     }
 }
 
+/// What a layer further in tells of one of its requests.
+fn told(value: &Value) -> InnerRequest {
+    let builder = RetryPolicy::builder();
+    let policy = match value["repeat"].as_str() {
+        None => builder,
+        Some("always") => builder.repeat(Repeat::Always),
+        Some("never") => builder.repeat(Repeat::Never),
+        Some(other) => panic!("no repeat {other}"),
+    };
+    let facts = request(value);
+    let facts = RequestFacts {
+        has_key: facts.has_key && value["key_is_made"] != true,
+        ..facts
+    };
+    let sent_nothing = value["sent_nothing"] == true;
+    InnerRequest::of(&policy.build().unwrap(), &facts, sent_nothing)
+}
+
 /// Hands the outcome of a step on; it borrows the lines of its headers.
 pub(crate) fn with_outcome<T>(value: &Value, use_it: impl FnOnce(&Outcome<'_>) -> T) -> T {
     let lines: Vec<&str> = texts(&value["retry_after"]);
@@ -113,8 +131,15 @@ pub(crate) fn with_outcome<T>(value: &Value, use_it: impl FnOnce(&Outcome<'_>) -
     outcome.date = value["date"].as_str();
     outcome.should_retry = value["should_retry"].as_str();
     outcome.look_up = Duration::from_nanos(value["look_up"].as_u64().unwrap_or(0));
-    outcome.body_untouched = value["body_untouched"].as_bool().unwrap_or(false);
+    outcome.evidence.body_untouched = value["body_untouched"].as_bool().unwrap_or(false);
     outcome.overrule = value.get("overrule").map(named);
+    if let Some(proof) = value["sent_nothing"].as_bool() {
+        outcome.evidence.sent_nothing = proof;
+    }
+    outcome.evidence.went_out = value.get("went_out").map(request);
+    let inner = value["inner"].as_array().map(Vec::as_slice);
+    let inner: Vec<InnerRequest> = inner.unwrap_or_default().iter().map(told).collect();
+    outcome.evidence.inner = &inner;
     use_it(&outcome)
 }
 
@@ -242,6 +267,7 @@ pub(crate) fn event_json(event: &Event) -> Value {
             reason,
             counted,
             elapsed,
+            ..
         }) => {
             let (reason, ms) = reason_name(reason);
             json!({"event": "final", "reason": reason, "ms": ms, "counted": counted, "elapsed": nanos(elapsed)})
@@ -274,6 +300,7 @@ pub(crate) fn event(value: &Value) -> Event {
             reason: reason(value["reason"].as_str().unwrap(), value["ms"].as_i64()),
             counted: number(&value["counted"]).try_into().unwrap(),
             elapsed: length("elapsed"),
+            may_have_arrived: value["may_have_arrived"].as_bool().unwrap_or(true),
         }),
         other => panic!("no event {other}"),
     }

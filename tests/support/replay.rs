@@ -118,8 +118,11 @@ impl Player {
                     call,
                     &self.noted,
                     &signals,
-                    sent_nothing,
-                    untouched,
+                    &Evidence {
+                        sent_nothing,
+                        body_untouched: untouched,
+                        ..Evidence::NONE
+                    },
                 );
                 let decision = match answer.decision {
                     Interruption::Keep { call, ask_at } => {

@@ -175,11 +175,12 @@ impl Attempts for HttpCall {
                     .error
                     .as_ref()
                     .and_then(|error| overrule(Err(error)));
-                decide(&Outcome {
-                    body_untouched: asked.template.is_untouched(),
-                    overrule: failure.held_to(overrule),
-                    ..Outcome::failure(failure.kind)
-                })
+                let mut outcome = Outcome::failure(failure.kind);
+                outcome.evidence.body_untouched = asked.template.is_untouched();
+                // A redirect that was followed was sent, whatever the kind says of the request after it.
+                outcome.evidence.sent_nothing &= !failure.answered;
+                outcome.overrule = overrule;
+                decide(&outcome)
             }
         }
     }
@@ -258,17 +259,6 @@ impl Attempted {
             error: None,
             answered: witness.has_answered(),
         })
-    }
-}
-
-impl Failure {
-    /// The app's own opinion of the class, or that a redirect had been followed: then the request was sent, whatever the kind says.
-    fn held_to(&self, overrule: Option<OutcomeClass>) -> Option<OutcomeClass> {
-        let sent = self.answered && self.kind.class() == OutcomeClass::NeverSent;
-        match overrule {
-            None | Some(OutcomeClass::NeverSent) if sent => Some(OutcomeClass::InDoubt),
-            overrule => overrule,
-        }
     }
 }
 

@@ -241,20 +241,21 @@ fn invalid(error: reqwest::Error) -> HttpError {
 
 fn facts(template: &Template, policy: &RetryPolicy, method: Method) -> RequestFacts {
     let headers = template.request().headers();
+    // What is not text is no key either: it cannot be blank.
+    let lines = |name: &str| -> Vec<&str> {
+        let all = headers.get_all(name).iter();
+        all.map(|line| line.to_str().unwrap_or("?")).collect()
+    };
+    let conditions = [IF_MATCH, IF_NONE_MATCH, IF_UNMODIFIED_SINCE];
     RequestFacts {
-        has_key: has_key(headers, &policy.key().header),
-        conditional: [IF_MATCH, IF_NONE_MATCH, IF_UNMODIFIED_SINCE]
-            .iter()
-            .any(|name| headers.contains_key(name)),
         has_body: template.has_body(),
         body_replayable: template.is_replayable(),
-        only_if_cached: headers.get_all(CACHE_CONTROL).iter().any(|line| {
-            line.to_str().is_ok_and(|line| {
-                line.split(',')
-                    .any(|directive| directive.trim().eq_ignore_ascii_case("only-if-cached"))
-            })
-        }),
-        ..RequestFacts::new(method)
+        ..RequestFacts::read(
+            method.name(),
+            lines(&policy.key().header),
+            conditions.iter().flat_map(|name| lines(name.as_str())),
+            lines(CACHE_CONTROL.as_str()),
+        )
     }
 }
 

@@ -9,9 +9,11 @@ import dev.comeback.ffi.EndEvent
 import dev.comeback.ffi.EndReason
 import dev.comeback.ffi.InterruptInput
 import dev.comeback.ffi.ResumeInput
+import dev.comeback.ffi.ToldRequest
 import dev.comeback.ffi.FailureKind as CoreFailureKind
 import dev.comeback.ffi.NetworkState as CoreNetworkState
 import dev.comeback.ffi.OutcomeClass as CoreOutcomeClass
+import dev.comeback.ffi.RequestHead as CoreRequestHead
 
 /**
  * One call of an adapter. It computes no rule: the core decides, this obeys and tells.
@@ -47,6 +49,13 @@ public class CallSession(
     public var noted: NetworkSnapshot = NetworkSnapshot.UNKNOWN
         private set
     private var counted = 0
+
+    /** Whether an attempt that has ended may have reached the server. */
+    private var mayHaveArrived = false
+
+    /** Whether one is in flight, or was and is not judged yet, of which it is not proved that it sent nothing. */
+    @Volatile
+    private var isAttempting = false
 
     /** The call's state in the core: null before the first failure, and while it waits. */
     private var call: ByteArray? = null
@@ -89,18 +98,27 @@ public class CallSession(
      */
     public fun noteAttempt(snapshot: NetworkSnapshot = comeback.snapshot): NetworkSnapshot {
         noted = snapshot
+        isAttempting = true
         return noted
     }
 
     /** The attempt brought a response below 400, which the app's own `classify` does not overrule. The call is over. */
     public fun succeeded() {
         finish(NextStep.Deliver) {
-            if (comeback.listener == null && events == null) null else RetryEvent.Finished(callId(), label, null, counted + 1, elapsed())
+            if (comeback.listener == null &&
+                events == null
+            ) {
+                null
+            } else {
+                RetryEvent.Finished(callId(), label, null, counted + 1, elapsed(), true)
+            }
         }
     }
 
     /** The attempt brought anything else. */
     public fun failed(outcome: Outcome): NextStep {
+        // Until the core has judged it.
+        isAttempting = !outcome.sentNothing
         outcome.exception?.let { thrown -> failures = (failures ?: ArrayList()).apply { add(thrown) } }
         return ask { core, policyBytes, network ->
             core.decide(
@@ -123,7 +141,10 @@ public class CallSession(
                     date = outcome.date,
                     shouldRetry = outcome.shouldRetry,
                     lookUp = outcome.lookUpNanos,
+                    sentNothing = outcome.sentNothing,
                     bodyUntouched = outcome.bodyUntouched,
+                    wentOut = outcome.wentOut?.let(::changed)?.toCore(),
+                    inner = outcome.inner.map { it.toCore() },
                     overrule = outcome.overrule?.let { CoreOutcomeClass.valueOf(it.name) },
                 ),
             )
@@ -168,10 +189,12 @@ public class CallSession(
      *
      * @param sentNothing whether it is known that nothing of the request was sent
      * @param bodyUntouched whether it is known that nothing of its body was handed out
+     * @param inner what layers further in told of
      */
     public fun interrupted(
         sentNothing: Boolean,
         bodyUntouched: Boolean,
+        inner: List<InnerRequest> = emptyList(),
     ): NextStep =
         ask { core, policyBytes, network ->
             core.interrupt(
@@ -189,16 +212,24 @@ public class CallSession(
                     path = network.path,
                     sentNothing = sentNothing,
                     bodyUntouched = bodyUntouched,
+                    inner = inner.map { it.toCore() },
                 ),
             )
         }
 
-    /** Someone ended the call. */
-    public fun cancelled(kind: CancelKind): NextStep = stopped(StopReason.Cancelled(kind))
+    /** Someone ended the call. [sentNothing]: it is proved that the attempt in flight, if there is one, sent nothing. */
+    public fun cancelled(
+        kind: CancelKind,
+        sentNothing: Boolean = false,
+    ): NextStep = stopped(StopReason.Cancelled(kind), sentNothing)
 
-    /** The adapter ends the call. */
-    public fun stopped(reason: StopReason): NextStep {
-        finish(NextStep.Stop(reason)) { RetryEvent.Finished(callId(), label, reason, counted, elapsed()) }
+    /** The adapter ends the call. [sentNothing]: it is proved that the attempt in flight, if there is one, sent nothing. */
+    public fun stopped(
+        reason: StopReason,
+        sentNothing: Boolean = false,
+    ): NextStep {
+        val arrived = mayHaveArrived || (isAttempting && !sentNothing)
+        finish(NextStep.Stop(reason)) { RetryEvent.Finished(callId(), label, reason, counted, elapsed(), arrived) }
         return checkNotNull(end)
     }
 
@@ -257,12 +288,9 @@ public class CallSession(
             begun = true
             return core.begin(
                 BeginInput(
-                    method = facts.method,
-                    hasKey = facts.hasKey,
-                    conditional = facts.conditional,
+                    head = facts.head.toCore(),
                     hasBody = facts.hasBody,
                     bodyReplayable = facts.bodyReplayable,
-                    onlyIfCached = facts.onlyIfCached,
                     seed = seed ?: comeback.seeds?.invoke(),
                     began = began,
                     clientEnd = clientEnd,
@@ -277,6 +305,8 @@ public class CallSession(
         seenEpoch: Long,
     ): NextStep {
         counted = answer.counted
+        mayHaveArrived = mayHaveArrived || answer.mayHaveArrived
+        isAttempting = answer.kind == AnswerKind.KEEP
         call = null
         waiting = null
         ahead = null
@@ -321,10 +351,24 @@ public class CallSession(
         answer.wait?.let { tell(RetryEvent.WaitPlanned(callId(), label, it.planned, it.window, it.floor, WaitReason.valueOf(it.why.name))) }
         answer.resumed?.let { tell(RetryEvent.Resumed(callId(), label, it.planned, it.effective, WokenBy.valueOf(it.by.name))) }
         if (step is NextStep.Deliver || step is NextStep.Stop) {
-            finish(step) { answer.end?.let { RetryEvent.Finished(callId(), label, it.reason(), it.counted, it.elapsed) } }
+            finish(
+                step,
+            ) { answer.end?.let { RetryEvent.Finished(callId(), label, it.reason(), it.counted, it.elapsed, it.mayHaveArrived) } }
         }
         return end ?: step
     }
+
+    /** [left] as the core is to judge it; null if nothing further in has changed it. A key that was put in its place is none. */
+    private fun changed(left: RequestHead): RequestHead? =
+        when {
+            left.isSameAs(facts.head) -> null
+            left.key != facts.head.key -> left.withoutKey()
+            else -> left
+        }
+
+    private fun RequestHead.toCore() = CoreRequestHead(method, key, conditions, cacheControl)
+
+    private fun InnerRequest.toCore() = ToldRequest(policy?.compiled?.bytes ?: NO_POLICY, head.toCore(), sentNothing)
 
     private fun EndEvent.reason(): StopReason? =
         when (reason) {
@@ -416,3 +460,6 @@ private class Ahead(
 )
 
 private fun NetworkState.toCore(): CoreNetworkState = CoreNetworkState.valueOf(name)
+
+/** Of a layer that has none. */
+private val NO_POLICY = ByteArray(0)

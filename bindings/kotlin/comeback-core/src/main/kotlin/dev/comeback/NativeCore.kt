@@ -14,6 +14,7 @@ import dev.comeback.ffi.uniffiEnsureInitialized
 import dev.comeback.ffi.FailureKind as CoreFailureKind
 import dev.comeback.ffi.ForgivenPolicy as ForgivenCompiledPolicy
 import dev.comeback.ffi.NetworkState as CoreNetworkState
+import dev.comeback.ffi.RequestHead as CoreRequestHead
 
 /** What cannot make one decision cannot be used, for instance because a shrinker took away what the binding needs. */
 internal object NativeCore : Core {
@@ -24,7 +25,10 @@ internal object NativeCore : Core {
         }
 
     private fun decideOnce() {
-        val call = dev.comeback.ffi.begin(BeginInput("GET", false, false, false, true, false, seed = 0, began = 0, clientEnd = null))
+        val call =
+            dev.comeback.ffi.begin(
+                BeginInput(CoreRequestHead("GET", emptyList(), emptyList(), emptyList()), false, true, 0, 0, null),
+            )
         dev.comeback.ffi.decide(
             DecideInput(
                 policy = CompiledPresets.DEFAULT.bytes,
@@ -45,7 +49,10 @@ internal object NativeCore : Core {
                 date = null,
                 shouldRetry = null,
                 lookUp = 0,
+                sentNothing = false,
                 bodyUntouched = false,
+                wentOut = null,
+                inner = emptyList(),
                 overrule = null,
             ),
         )

@@ -60,15 +60,19 @@ public class RelayedCall(
         tell(RetryEvent.Resumed(id, label, plannedNanos, effectiveNanos, named(by)))
     }
 
-    /** @param ms what the server asked for, if that is the reason */
+    /**
+     * @param ms what the server asked for, if that is the reason
+     * @param mayHaveArrived see [RetryReport.mayHaveArrived]
+     */
     public fun finished(
         reason: String?,
         ms: Long,
         counted: Int,
         elapsedNanos: Long,
+        mayHaveArrived: Boolean = true,
     ) {
         isWaiting = false
-        tell(RetryEvent.Finished(id, label, reason?.let { stopReason(it, ms) }, counted, elapsedNanos))
+        tell(RetryEvent.Finished(id, label, reason?.let { stopReason(it, ms) }, counted, elapsedNanos, mayHaveArrived))
     }
 
     /** Attaches [report] to the exception this call ends with. */

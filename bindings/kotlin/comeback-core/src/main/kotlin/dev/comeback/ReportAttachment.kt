@@ -22,6 +22,13 @@ public val Throwable.retryReport: RetryReport?
         return null
     }
 
+/**
+ * Whether the request that ended with this may have reached the server; see [RetryReport.mayHaveArrived]. True without a report: then nobody knows.
+ */
+public val Throwable.mayHaveArrived: Boolean
+    @JvmName("mayHaveArrived")
+    get() = retryReport?.mayHaveArrived ?: true
+
 /** Carries a report inside [Throwable.getSuppressed]. It has no stack of its own: printed, it is one line. */
 internal class AttachedReport(
     @Transient

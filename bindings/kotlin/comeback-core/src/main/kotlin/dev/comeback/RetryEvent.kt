@@ -81,6 +81,7 @@ public sealed class RetryEvent {
      * @property reason why it was not tried again; null if its answer was delivered
      * @property counted attempts that counted towards `max_attempts`
      * @property elapsedNanos since the driver was entered
+     * @property mayHaveArrived see [RetryReport.mayHaveArrived]
      */
     @ConsistentCopyVisibility
     public data class Finished
@@ -90,6 +91,7 @@ public sealed class RetryEvent {
             public val reason: StopReason?,
             public val counted: Int,
             public val elapsedNanos: Long,
+            public val mayHaveArrived: Boolean,
         ) : RetryEvent()
 
     /**

@@ -52,6 +52,12 @@ public class RetryReport private constructor(
     /** How long the call took, in nanoseconds; 0 while it goes on. */
     public val elapsedNanos: Long get() = finished?.elapsedNanos ?: 0
 
+    /**
+     * Whether any attempt may have reached the server. False only if every attempt provably sent nothing, or had its stream refused: then the request may
+     * be made again by other means. True where nobody knows, and while the call goes on.
+     */
+    public val mayHaveArrived: Boolean get() = finished?.mayHaveArrived ?: true
+
     override fun toString(): String {
         val end = if (finished == null) "goes on" else "${reason ?: "done"} after ${elapsedNanos / 1_000_000} ms, $counted counted"
         return "$end; failed $attempts" + if (abandoned > 0) ", abandoned $abandoned" else ""

@@ -27,7 +27,7 @@ class CallSessionTest {
         val core = TestCore()
         val world = World(core)
         world.session().succeeded()
-        assertEquals(listOf(RetryEvent.Finished(1, null, null, 1, 0)), world.heard.toList())
+        assertEquals(listOf(RetryEvent.Finished(1, null, null, 1, 0, true)), world.heard.toList())
         assertEquals(emptyList(), core.calls.toList())
     }
 
@@ -84,7 +84,7 @@ class CallSessionTest {
                 RetryEvent.AttemptFailed(2, "orders", OutcomeClass.IN_DOUBT, null, FailureKind.RESET, true),
                 RetryEvent.WaitPlanned(2, "orders", SECOND, SECOND, 0, WaitReason.BACKOFF),
                 RetryEvent.Resumed(2, "orders", SECOND, SECOND, WokenBy.TIMER),
-                RetryEvent.Finished(2, "orders", null, 2, 3 * SECOND),
+                RetryEvent.Finished(2, "orders", null, 2, 3 * SECOND, true),
             ),
             world.heard.drop(1),
         )
@@ -221,7 +221,7 @@ class CallSessionTest {
         (world.time as TestTime).now = SECOND / 2
         assertEquals(StopReason.Cancelled(CancelKind.CALLER), session.cancelled(CancelKind.CALLER).reason())
         assertEquals(
-            RetryEvent.Finished(1, null, StopReason.Cancelled(CancelKind.CALLER), 1, SECOND / 2),
+            RetryEvent.Finished(1, null, StopReason.Cancelled(CancelKind.CALLER), 1, SECOND / 2, true),
             world.heard.last(),
         )
         assertEquals("cancelled(caller)", session.report?.reason.toString())
@@ -354,7 +354,7 @@ class CallSessionTest {
         for (question in listOf("begin", "decide")) {
             val world = World(TestCore.panickingIn(question))
             assertEquals(StopReason.Internal, world.session().failed(RESET).reason())
-            assertEquals(listOf<RetryEvent>(RetryEvent.Finished(1, null, StopReason.Internal, 0, 0)), world.heard.toList())
+            assertEquals(listOf<RetryEvent>(RetryEvent.Finished(1, null, StopReason.Internal, 0, 0, true)), world.heard.toList())
         }
         assertIs<NextStep.Sleep>(World().session().failed(RESET))
     }
@@ -365,7 +365,7 @@ class CallSessionTest {
         val session = world.session()
         session.failed(RESET)
         assertEquals(StopReason.Internal, session.woken().reason())
-        assertEquals(RetryEvent.Finished(1, null, StopReason.Internal, 1, 0), world.heard.last())
+        assertEquals(RetryEvent.Finished(1, null, StopReason.Internal, 1, 0, true), world.heard.last())
         assertEquals(StopReason.Internal, session.report?.reason)
     }
 

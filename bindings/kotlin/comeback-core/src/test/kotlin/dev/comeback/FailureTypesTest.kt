@@ -43,13 +43,4 @@ class FailureTypesTest {
         val refused = ConnectException().apply { addSuppressed(SocketTimeoutException()) }
         assertEquals(FailureKind.READ_TIMEOUT, platform.kindOf(refused))
     }
-
-    @Test
-    fun `what a layer above says arrives as it was said`() {
-        val said = LayerAbove.decode(LayerAbove(true, 5, null, path = 3).encoded())
-        assertEquals(true, said.clientResendsOff)
-        assertEquals(5, said.connectNanos)
-        assertNull(said.inactivityNanos)
-        assertEquals(3, said.path)
-    }
 }

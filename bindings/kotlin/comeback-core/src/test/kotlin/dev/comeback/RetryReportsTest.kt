@@ -14,8 +14,8 @@ import kotlin.test.assertSame
 import kotlin.test.assertTrue
 
 class RetryReportsTest {
-    private val report = RetryReport.of(listOf(RetryEvent.Finished(1, null, StopReason.Attempts, 3, SECOND)))
-    private val other = RetryReport.of(listOf(RetryEvent.Finished(2, null, StopReason.Offline, 1, SECOND)))
+    private val report = RetryReport.of(listOf(RetryEvent.Finished(1, null, StopReason.Attempts, 3, SECOND, true)))
+    private val other = RetryReport.of(listOf(RetryEvent.Finished(2, null, StopReason.Offline, 1, SECOND, true)))
 
     private fun Throwable.failures(): List<Throwable> = suppressed.filter { it !is AttachedReport }
 

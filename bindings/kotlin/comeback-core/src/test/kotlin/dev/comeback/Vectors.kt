@@ -79,13 +79,28 @@ internal fun jsonOf(vararg fields: Pair<String, Any?>): JsonObject =
 
 internal fun JsonObject.toRequestFacts(): RequestFacts =
     RequestFacts(
-        method = textOrNull("method") ?: "GET",
-        hasKey = flag("has_key"),
-        conditional = flag("conditional"),
+        head = toRequestHead(),
         hasBody = flag("has_body"),
         bodyReplayable = flag("body_replayable", default = true),
-        onlyIfCached = flag("only_if_cached"),
     )
+
+internal fun JsonObject.toRequestHead(): RequestHead =
+    RequestHead(
+        method = textOrNull("method") ?: "GET",
+        key = if (flag("has_key")) listOf("key-1") else emptyList(),
+        conditions = if (flag("conditional")) listOf("\"tag\"") else emptyList(),
+        cacheControl = if (flag("only_if_cached")) listOf("only-if-cached") else emptyList(),
+    )
+
+/** What layers further in told of. */
+private fun JsonObject.toInner(): List<InnerRequest> =
+    OuterAttempt()
+        .apply {
+            for (told in present("inner")?.jsonArray.orEmpty().map { it.jsonObject }) {
+                val policy = told.textOrNull("repeat")?.let { RetryPolicy.fromJson("""{"repeat": "$it"}""") }
+                request(policy, told.toRequestHead(), told.flag("key_is_made")).ended(told.flag("sent_nothing"))
+            }
+        }.told
 
 internal fun JsonObject.toOutcome(): Outcome {
     val overrule = textOrNull("overrule")?.let { constant<OutcomeClass>(it) }
@@ -98,9 +113,21 @@ internal fun JsonObject.toOutcome(): Outcome {
             textOrNull("should_retry"),
             flag("body_untouched"),
             overrule,
+            part("went_out")?.toRequestHead(),
+            toInner(),
         )
     } else {
-        Outcome.failure(constant(error), null, numberOrNull("look_up") ?: 0, flag("body_untouched"), overrule)
+        val kind = constant<FailureKind>(error)
+        Outcome.failure(
+            kind,
+            null,
+            numberOrNull("look_up") ?: 0,
+            flag("sent_nothing", default = kind.promise == Promise.NEVER_SENT),
+            flag("body_untouched"),
+            overrule,
+            part("went_out")?.toRequestHead(),
+            toInner(),
+        )
     }
 }
 
@@ -128,7 +155,7 @@ internal fun JsonObject.toEvent(): RetryEvent =
         }
 
         "final" -> {
-            RetryEvent.Finished(1, null, toReason(), number("counted").toInt(), number("elapsed"))
+            RetryEvent.Finished(1, null, toReason(), number("counted").toInt(), number("elapsed"), flag("may_have_arrived", default = true))
         }
 
         else -> {

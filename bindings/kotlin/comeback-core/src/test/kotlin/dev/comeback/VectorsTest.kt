@@ -47,6 +47,16 @@ class VectorsTest {
         }
 
     @TestFactory
+    fun `an attempt goes again only if all that it may have sent may`(): List<DynamicTest> =
+        Vectors.tests("evidence.json") { case ->
+            val told = tell(case, checkNotNull(case.part("outcome")).toOutcome())
+            assertEquals(case.textOrNull("stop"), (told.step as? NextStep.Stop)?.reason?.toString())
+            val session = told.session
+            session.cancelled(CancelKind.CALLER)
+            assertEquals(case.flag("may_have_arrived"), session.report?.mayHaveArrived)
+        }
+
+    @TestFactory
     fun `Retry-After is understood across the boundary`(): List<DynamicTest> =
         Vectors.tests("retry_after.json") { case ->
             val outcome = Outcome.response(503, case.texts("lines"), case.textOrNull("date"))
@@ -68,6 +78,7 @@ class VectorsTest {
         }
 
     private class Told(
+        val session: CallSession,
         val step: NextStep,
         val heard: List<RetryEvent>,
     ) {
@@ -88,7 +99,9 @@ class VectorsTest {
         val time = TestTime(wall = wall)
         val comeback = Comeback(ManualConnectivity(time), { heard += it }, time, NativeCore)
         val facts = case.part("request")?.toRequestFacts() ?: RequestFacts("GET")
-        return Told(CallSession(comeback, policy, null, facts, seed = 1).failed(outcome), heard)
+        val session = CallSession(comeback, policy, null, facts, seed = 1)
+        session.noteAttempt()
+        return Told(session, session.failed(outcome), heard)
     }
 
     private companion object {

@@ -1,31 +1,36 @@
-// Tells what runs inside retry { } that a layer further out has the call.
+// Tells what runs inside retry { } that a layer further out has the call, and which attempt of it this is.
 package dev.comeback.coroutines
 
 import dev.comeback.InternalComebackApi
-import dev.comeback.LayerAbove
+import dev.comeback.OuterAttempt
 import kotlinx.coroutines.ThreadContextElement
 import kotlin.coroutines.AbstractCoroutineContextElement
 import kotlin.coroutines.CoroutineContext
 
 /**
- * In the context of a block of [retry]: layers further in stand down. Seen by what suspends, and by what blocks on the block's thread.
+ * In the context of a block of [retry]: layers further in stand down, and tell [outer]. Seen by what suspends, and by what blocks on the block's thread.
  *
  * @suppress
  */
 @InternalComebackApi
-public object LayerElement : AbstractCoroutineContextElement(Key), ThreadContextElement<Boolean> {
-    private object Key : CoroutineContext.Key<LayerElement>
-
-    /** Whether [context] is that of a block of [retry]. */
-    public fun isIn(context: CoroutineContext): Boolean = context[Key] != null
-
-    override fun updateThreadContext(context: CoroutineContext): Boolean =
-        LayerAbove.isOnThisThread.also { LayerAbove.isOnThisThread = true }
+public class LayerElement(
+    public val outer: OuterAttempt,
+) : AbstractCoroutineContextElement(Key),
+    ThreadContextElement<OuterAttempt?> {
+    override fun updateThreadContext(context: CoroutineContext): OuterAttempt? =
+        OuterAttempt.onThisThread.also { OuterAttempt.onThisThread = outer }
 
     override fun restoreThreadContext(
         context: CoroutineContext,
-        oldState: Boolean,
+        oldState: OuterAttempt?,
     ) {
-        LayerAbove.isOnThisThread = oldState
+        OuterAttempt.onThisThread = oldState
+    }
+
+    /** @suppress */
+    @InternalComebackApi
+    public companion object Key : CoroutineContext.Key<LayerElement> {
+        /** The attempt of [retry] whose block [context] belongs to; null outside of one. */
+        public fun of(context: CoroutineContext): OuterAttempt? = context[Key]?.outer
     }
 }

@@ -7,6 +7,7 @@ import dev.comeback.Comeback
 import dev.comeback.FailureKind
 import dev.comeback.NextStep
 import dev.comeback.Outcome
+import dev.comeback.OuterAttempt
 import dev.comeback.RequestFacts
 import dev.comeback.RetryPolicy
 import kotlinx.coroutines.TimeoutCancellationException
@@ -48,14 +49,15 @@ public suspend fun <T> Comeback.retry(
     block: suspend (attempt: Attempt) -> T,
 ): T {
     val key = Attempt.newKey()
-    if (policy.driverFacts == null || isClosed || LayerElement.isIn(currentCoroutineContext())) return block(Attempt(1, key))
+    if (policy.driverFacts == null || isClosed || LayerElement.of(currentCoroutineContext()) != null) return block(Attempt(1, key))
     val session = CallSession(this, policy, label, RequestFacts("GET"))
     try {
         var number = 1
         while (true) {
             session.noteAttempt()
-            val attempted = attempted(session, Attempt(number++, key), block)
-            val outcome = outcomeOf(attempted, classifier)
+            val outer = OuterAttempt()
+            val attempted = attempted(session, Attempt(number++, key), outer, block)
+            val outcome = outcomeOf(attempted, classifier, outer)
             if (outcome == null) session.succeeded()
             val step = if (outcome == null) NextStep.Deliver else session.failed(outcome)
             val next = if (step is NextStep.Sleep) session.slept(step) else step
@@ -73,12 +75,13 @@ public suspend fun <T> Comeback.retry(
 private suspend fun <T> attempted(
     session: CallSession,
     attempt: Attempt,
+    outer: OuterAttempt,
     block: suspend (Attempt) -> T,
 ): Result<T> {
     val began = session.now()
     val limit = session.limit.hardNanos
     val result =
-        withContext(LayerElement) {
+        withContext(LayerElement(outer)) {
             if (limit == null) caught { block(attempt) } else withTimeoutOrNull(limit.nanoseconds) { caught { block(attempt) } }
         }
     currentCoroutineContext().ensureActive()
@@ -103,14 +106,15 @@ private inline fun <T> caught(action: () -> T): Result<T> =
 private fun outcomeOf(
     attempted: Result<*>,
     classifier: RetryClassifier,
+    outer: OuterAttempt,
 ): Outcome? {
     val thrown = attempted.exceptionOrNull()
     val said = caught { if (thrown == null) classifier.ofResult(attempted.getOrNull()) else classifier.ofException(thrown) }.getOrNull()
-    said?.outcome?.let { return it(thrown) }
+    said?.outcome?.let { return it(thrown, outer.told) }
     if (thrown == null) return null
     // An exception that is a success is the answer too, and nobody else's.
     val kind = if (said != null) FailureKind.UNLISTED else kindOf(thrown)
-    return checkNotNull(AttemptResult.failure(kind).outcome)(thrown)
+    return checkNotNull(AttemptResult.failure(kind).outcome)(thrown, outer.told)
 }
 
 private fun kindOf(thrown: Throwable): FailureKind =

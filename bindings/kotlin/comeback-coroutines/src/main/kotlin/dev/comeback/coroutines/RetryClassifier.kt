@@ -4,14 +4,17 @@ package dev.comeback.coroutines
 import dev.comeback.FailedLookUps
 import dev.comeback.FailureKind
 import dev.comeback.FailureTypes
+import dev.comeback.InnerRequest
 import dev.comeback.Outcome
 import dev.comeback.OutcomeClass
+import dev.comeback.Promise
+import dev.comeback.promise
 
 /**
  * What an attempt came to. The policy decides what follows from it.
  */
 public class AttemptResult private constructor(
-    internal val outcome: ((exception: Throwable?) -> Outcome)?,
+    internal val outcome: ((exception: Throwable?, inner: List<InnerRequest>) -> Outcome)?,
 ) {
     public companion object {
         /** It is the answer. */
@@ -30,7 +33,7 @@ public class AttemptResult private constructor(
             status: Int,
             retryAfter: List<String> = emptyList(),
             date: String? = null,
-        ): AttemptResult = AttemptResult { Outcome.response(status, retryAfter, date) }
+        ): AttemptResult = AttemptResult { _, inner -> Outcome.response(status, retryAfter, date, inner = inner) }
 
         /**
          * It failed in this way; [outcome] may say that it means something else than this kind of failure does by itself. It goes again if
@@ -42,9 +45,17 @@ public class AttemptResult private constructor(
             kind: FailureKind,
             outcome: OutcomeClass? = null,
         ): AttemptResult =
-            AttemptResult { exception ->
+            AttemptResult { exception, inner ->
                 val lookUp = if (kind == FailureKind.DNS) FailedLookUps.cachedNanos() else 0
-                Outcome.failure(kind, exception, lookUp, overrule = outcome)
+                // What went through no layer of ours is the block's author to know; what did, told of itself.
+                Outcome.failure(
+                    kind,
+                    exception,
+                    lookUp,
+                    sentNothing = kind.promise == Promise.NEVER_SENT,
+                    overrule = outcome,
+                    inner = inner,
+                )
             }
     }
 }

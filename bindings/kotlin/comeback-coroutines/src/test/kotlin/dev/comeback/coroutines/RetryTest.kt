@@ -3,7 +3,7 @@ package dev.comeback.coroutines
 
 import dev.comeback.Comeback
 import dev.comeback.FailureKind
-import dev.comeback.LayerAbove
+import dev.comeback.OuterAttempt
 import dev.comeback.Repeat
 import dev.comeback.RetryEvent
 import dev.comeback.RetryPolicy
@@ -476,11 +476,11 @@ class RetryTest {
         runTest {
             val ground = Ground(this)
             ground.comeback.retry(STEADY) {
-                assertTrue(LayerAbove.isOnThisThread)
-                withContext(Dispatchers.IO) { assertTrue(LayerAbove.isOnThisThread) }
+                assertNotNull(OuterAttempt.onThisThread)
+                withContext(Dispatchers.IO) { assertNotNull(OuterAttempt.onThisThread) }
             }
-            assertFalse(LayerAbove.isOnThisThread)
-            withContext(Dispatchers.IO) { assertFalse(LayerAbove.isOnThisThread) }
+            assertNull(OuterAttempt.onThisThread)
+            withContext(Dispatchers.IO) { assertNull(OuterAttempt.onThisThread) }
         }
 
     @Test

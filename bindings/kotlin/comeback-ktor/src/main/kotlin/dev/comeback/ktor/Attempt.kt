@@ -2,8 +2,10 @@
 package dev.comeback.ktor
 
 import dev.comeback.DriverFacts
+import dev.comeback.InnerRequest
 import dev.comeback.NetworkState
 import dev.comeback.NextStep
+import dev.comeback.OuterAttempt
 import dev.comeback.RetryReport
 import dev.comeback.Subscription
 import dev.comeback.orNull
@@ -80,6 +82,15 @@ internal class Attempt(
     /** For reads, writes and connects each; see [dev.comeback.Limit]. */
     val inactivityNanos: Long? get() = limit.inactivityNanos
 
+    private var outer: OuterAttempt? = null
+
+    /** As layers further in see it. [connectNanos]: how long a connect may take. */
+    fun outer(connectNanos: Long?): OuterAttempt =
+        outer ?: OuterAttempt(facts.clientResendsOff, connectNanos, inactivityNanos, notedPath).also { outer = it }
+
+    /** What layers further in told of. */
+    val told: List<InnerRequest> get() = outer?.told.orEmpty()
+
     /** The attempt begins, or goes on: [spentNanos] of what it may take are over. */
     fun begin(spentNanos: Long) {
         orNull {
@@ -139,6 +150,7 @@ internal class Attempt(
     }
 
     private fun stopWatching() {
+        outer?.close()
         synchronized(this) {
             if (isDone) return
             isDone = true
@@ -177,7 +189,7 @@ internal class Attempt(
             val step =
                 synchronized(this) {
                     if (isDone || hasHead) return
-                    session.interrupted(sentNothing = false, bodyUntouched = loop.body.isUntouched)
+                    session.interrupted(sentNothing = false, bodyUntouched = loop.body.isUntouched, inner = told)
                 }
             when (step) {
                 is NextStep.Keep -> askAt = step.askAt

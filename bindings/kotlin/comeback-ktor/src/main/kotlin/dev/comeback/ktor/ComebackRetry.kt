@@ -3,7 +3,7 @@ package dev.comeback.ktor
 
 import dev.comeback.Comeback
 import dev.comeback.DriverFacts
-import dev.comeback.LayerAbove
+import dev.comeback.OuterAttempt
 import dev.comeback.RetryPolicy
 import dev.comeback.coroutines.LayerElement
 import io.ktor.client.call.HttpClientCall
@@ -101,9 +101,9 @@ private class Door(
         val choices = request.choices
         val policy = choices.policy ?: hooks.policyFor(request) ?: hooks.policy
         val facts = policy.driverFacts
-        val isBelow = LayerElement.isIn(context)
-        if (facts == null || comeback.isClosed || isUpgrade(request) || isBelow) {
-            passes(request, mark, isBelow)
+        val outer = LayerElement.of(context)
+        if (facts == null || comeback.isClosed || isUpgrade(request) || outer != null) {
+            passes(request, mark, outer)
             return null
         }
         if (choices.makesKey || facts.makesKey(request.method.value)) ensureKey(request, facts)
@@ -112,14 +112,14 @@ private class Door(
         return SendLoop(setup, policy, request, body, began = before?.began ?: now, attemptBegan = now)
     }
 
-    /** [isBelow]: a layer further out has it, and those further in too. */
+    /** [outer]: the attempt of a layer further out, which has it. */
     private fun passes(
         request: HttpRequestBuilder,
         mark: Mark?,
-        isBelow: Boolean,
+        outer: OuterAttempt?,
     ) {
-        if (isBelow) {
-            request.attributes.put(Mark.KEY, Mark.Below)
+        if (outer != null) {
+            request.attributes.put(Mark.KEY, Mark.Below(outer))
         } else if (mark != null) {
             request.attributes.remove(Mark.KEY)
         }
@@ -141,10 +141,10 @@ private class Door(
     /** The last moment before the engine has the request: every other plugin has had its say. */
     fun limit(request: HttpRequestBuilder) {
         // A request made from one that was sent has its headers.
-        if (Engine.someTakesLayers) request.headers.remove(LayerAbove.header)
+        if (Engine.someTakesLayers) request.headers.remove(OuterAttempt.header)
         when (val mark = request.attributes.getOrNull(Mark.KEY)) {
             is Attempt -> limit(request, mark)
-            Mark.Below -> if (takesLayers) request.headers[LayerAbove.header] = LayerAbove(false, null, null).encoded()
+            is Mark.Below -> if (takesLayers) request.headers[OuterAttempt.header] = mark.outer.handle()
             else -> Unit
         }
     }
@@ -157,8 +157,7 @@ private class Door(
         val inactivity = attempt.inactivityNanos
         val connect = shorter(inactivity, attempt.facts.connectTimeoutNanos)
         if (takesLayers) {
-            request.headers[LayerAbove.header] =
-                LayerAbove(attempt.facts.clientResendsOff, connect, inactivity, attempt.notedPath).encoded()
+            request.headers[OuterAttempt.header] = attempt.outer(connect).handle()
         } else if (connect != null && HttpTimeoutCapability in client.engine.supportedCapabilities) {
             val own = request.getCapabilityOrNull(HttpTimeoutCapability)
             val limited =

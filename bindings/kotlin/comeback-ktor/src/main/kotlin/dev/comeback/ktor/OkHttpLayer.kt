@@ -2,7 +2,7 @@
 // stand down.
 package dev.comeback.ktor
 
-import dev.comeback.LayerAbove
+import dev.comeback.OuterAttempt
 import io.ktor.client.HttpClient
 import io.ktor.client.engine.okhttp.OkHttpConfig
 import kotlinx.coroutines.job
@@ -51,20 +51,22 @@ internal object OkHttpLayer {
         private val pools: FreshPools,
     ) : Interceptor {
         override fun intercept(chain: Interceptor.Chain): Response {
-            val said = chain.request().header(LayerAbove.header) ?: return chain.proceed(chain.request())
-            val above = LayerAbove.decode(said)
+            val said = chain.request().header(OuterAttempt.header) ?: return chain.proceed(chain.request())
+            val above = OuterAttempt.byHandle(said)
             val request =
                 chain
                     .request()
                     .newBuilder()
-                    .removeHeader(LayerAbove.header)
-                    .tag(LayerAbove::class.java, above)
+                    .removeHeader(OuterAttempt.header)
+                    .tag(OuterAttempt::class.java, above)
                     .build()
+            // The attempt is over: what comes of this concerns nobody.
+            if (above == null) return chain.proceed(request)
             val limited = chain.limitedTo(above)
             return (above.path?.let { pools.on(it, limited) } ?: limited).proceed(request)
         }
 
-        private fun Interceptor.Chain.limitedTo(above: LayerAbove): Interceptor.Chain {
+        private fun Interceptor.Chain.limitedTo(above: OuterAttempt): Interceptor.Chain {
             var chain = this
             shortened(connectTimeoutMillis(), above.connectNanos)?.let { chain = chain.withConnectTimeout(it, MILLISECONDS) }
             shortened(readTimeoutMillis(), above.inactivityNanos)?.let { chain = chain.withReadTimeout(it, MILLISECONDS) }

@@ -1,7 +1,7 @@
 // Stands between the network and OkHttp's own reading of Retry-After, which crashes on large numbers and re-sends at a 0.
 package dev.comeback.ktor
 
-import dev.comeback.LayerAbove
+import dev.comeback.OuterAttempt
 import okhttp3.Interceptor
 import okhttp3.Response
 
@@ -10,7 +10,7 @@ internal object RetryAfterGuard : Interceptor {
     override fun intercept(chain: Interceptor.Chain): Response {
         val response = chain.proceed(chain.request())
         if (response.code != UNAVAILABLE && response.code != CLIENT_TIMEOUT) return response
-        val above = chain.request().tag(LayerAbove::class.java) ?: return response
+        val above = chain.request().tag(OuterAttempt::class.java) ?: return response
         // Of several lines OkHttp reads the last.
         val read = response.header(RETRY_AFTER)?.takeIf(::isNumber) ?: return response
         return when {

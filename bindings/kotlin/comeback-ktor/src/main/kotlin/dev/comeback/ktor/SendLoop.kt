@@ -10,12 +10,14 @@ import dev.comeback.Limit
 import dev.comeback.NetworkSnapshot
 import dev.comeback.NextStep
 import dev.comeback.Outcome
+import dev.comeback.Promise
 import dev.comeback.RetryPolicy
 import dev.comeback.RetryReport
 import dev.comeback.RetryStoppedException
 import dev.comeback.StopReason
 import dev.comeback.coroutines.slept
 import dev.comeback.orNull
+import dev.comeback.promise
 import io.ktor.client.call.HttpClientCall
 import io.ktor.client.plugins.HttpRedirect
 import io.ktor.client.plugins.HttpRequestTimeoutException
@@ -267,6 +269,7 @@ internal class SendLoop(
                 shouldRetry = facts.shouldRetryHeader?.let { response.headers[it] },
                 bodyUntouched = body.isUntouched,
                 overrule = overrule,
+                inner = attempt.told,
             ),
         )
     }
@@ -279,8 +282,10 @@ internal class SendLoop(
                 kind,
                 failure,
                 lookUpNanos = if (kind == FailureKind.DNS) setup.engine.failedLookUpNanos() else 0,
+                sentNothing = kind.promise == Promise.NEVER_SENT,
                 bodyUntouched = body.isUntouched,
                 overrule = hooks.classify(attempt.request, null, failure),
+                inner = attempt.told,
             ),
         )
     }

@@ -3,7 +3,7 @@ package dev.comeback.ktor
 
 import dev.comeback.Comeback
 import dev.comeback.Jitter
-import dev.comeback.LayerAbove
+import dev.comeback.OuterAttempt
 import dev.comeback.RetryEvent
 import dev.comeback.RetryListener
 import dev.comeback.RetryPolicy
@@ -79,7 +79,7 @@ class OneLayerTest {
     }
 
     private fun assertNoMark(sent: ScriptedServer = server) {
-        assertTrue(sent.heads.none { LayerAbove.header.lowercase() in it.lowercase() }, sent.heads.toString())
+        assertTrue(sent.heads.none { OuterAttempt.header.lowercase() in it.lowercase() }, sent.heads.toString())
     }
 
     @Test
@@ -235,7 +235,7 @@ class OneLayerTest {
                 plugin()
             }.use { it.get(server.url) }
             assertTrue("User-Agent" in seen)
-            assertTrue(LayerAbove.header !in seen)
+            assertTrue(OuterAttempt.header !in seen)
         }
 
     @Test

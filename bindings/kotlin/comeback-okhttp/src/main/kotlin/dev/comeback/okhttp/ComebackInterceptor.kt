@@ -3,9 +3,9 @@ package dev.comeback.okhttp
 
 import dev.comeback.Comeback
 import dev.comeback.DriverFacts
-import dev.comeback.LayerAbove
 import dev.comeback.NetworkSnapshot
 import dev.comeback.NetworkState
+import dev.comeback.OuterAttempt
 import dev.comeback.RetryPolicy
 import okhttp3.Interceptor
 import okhttp3.Request
@@ -35,7 +35,11 @@ public class ComebackInterceptor
         override fun intercept(chain: Interceptor.Chain): Response {
             // The outermost layer acts: a Ktor plugin says so by a tag, which its own interceptor made of the header it sent, `retry {}` by the thread
             // that it runs on.
-            if (LayerAbove.isOnThisThread || chain.request().tag(LayerAbove::class.java) != null) return chain.proceed(chain.request())
+            if (OuterAttempt.onThisThread != null ||
+                chain.request().tag(OuterAttempt::class.java) != null
+            ) {
+                return chain.proceed(chain.request())
+            }
             val request = withoutReport(chain.request())
             val policy = setup.policyFor(request)
             val facts = policy.driverFacts

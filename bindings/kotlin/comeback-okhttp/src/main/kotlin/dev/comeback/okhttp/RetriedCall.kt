@@ -9,6 +9,7 @@ import dev.comeback.NextStep
 import dev.comeback.Outcome
 import dev.comeback.Promise
 import dev.comeback.RequestFacts
+import dev.comeback.RequestHead
 import dev.comeback.RetryPolicy
 import dev.comeback.RetryReport
 import dev.comeback.RetryStoppedException
@@ -57,12 +58,9 @@ internal class RetriedCall(
             label = if (comeback.hasListener) hooks.label(this.request) else null,
             facts =
                 RequestFacts(
-                    method = request.method,
-                    hasKey = !this.request.header(facts.keyHeader).isNullOrBlank(),
-                    conditional = isConditional,
+                    head = RequestHead.read(request.method, facts.keyHeader, this.request::headers),
                     hasBody = request.body != null,
                     bodyReplayable = request.body?.isReplayable() ?: true,
-                    onlyIfCached = request.header("Cache-Control") != null && request.cacheControl.onlyIfCached,
                 ),
             began = began,
             clientEnd = clientEnd,
@@ -191,6 +189,7 @@ internal class RetriedCall(
                 kind,
                 failed.exception,
                 lookUpNanos = if (kind == FailureKind.DNS) failedLookUp() else 0,
+                sentNothing = kind.promise == Promise.NEVER_SENT,
                 bodyUntouched = isBodyUntouched,
                 overrule = hooks.classify(request, failed.exception),
             ),
@@ -213,7 +212,13 @@ internal class RetriedCall(
         val kind = failureKind(timeout, witness).takeIf { outlivesCut && it.promise == Promise.NEVER_SENT } ?: FailureKind.ATTEMPT_TIMEOUT
         val step =
             session.failed(
-                Outcome.failure(kind, timeout, bodyUntouched = outlivesCut && isBodyUntouched, overrule = overrule),
+                Outcome.failure(
+                    kind,
+                    timeout,
+                    sentNothing = kind.promise == Promise.NEVER_SENT,
+                    bodyUntouched = outlivesCut && isBodyUntouched,
+                    overrule = overrule,
+                ),
             )
         // A cancelled call has no next attempt, even if the core's clock is a little behind the timer's.
         return if (outlivesCut) step else session.stopped(StopReason.Elapsed)

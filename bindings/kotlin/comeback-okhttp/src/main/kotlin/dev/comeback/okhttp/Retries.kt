@@ -3,10 +3,10 @@ package dev.comeback.okhttp
 
 import dev.comeback.CallSession
 import dev.comeback.CancelKind
-import dev.comeback.LayerAbove
 import dev.comeback.NetworkSnapshot
 import dev.comeback.NetworkState
 import dev.comeback.NextStep
+import dev.comeback.OuterAttempt
 import dev.comeback.StopReason
 import dev.comeback.Subscription
 import dev.comeback.orNull
@@ -53,7 +53,7 @@ internal class Retries(
     private val caller: Caller,
 ) {
     /** A layer further out runs the code that started the call. */
-    private val isBelow = LayerAbove.isOnThisThread
+    private val isBelow = OuterAttempt.onThisThread != null
     private val comeback = setup.comeback
     private val time = comeback.time
 

@@ -1,7 +1,7 @@
 // One layer acts; what cannot go again passes.
 package dev.comeback.okhttp
 
-import dev.comeback.LayerAbove
+import dev.comeback.OuterAttempt
 import dev.comeback.RetryEvent
 import dev.comeback.RetryPolicy
 import dev.comeback.StopReason
@@ -37,8 +37,8 @@ internal class LayersTest {
     fun `a layer above that says so by its tag has the call`() =
         Ground().use { ground ->
             repeat(2) { ground.server.enqueue(status(503)) }
-            val above = LayerAbove(clientResendsOff = true, connectNanos = null, inactivityNanos = null)
-            assertEquals(503, ground.client().outcomeOf(ground.request { tag(LayerAbove::class.java, above) }))
+            val above = OuterAttempt(clientResendsOff = true)
+            assertEquals(503, ground.client().outcomeOf(ground.request { tag(OuterAttempt::class.java, above) }))
             assertEquals(emptyList(), ground.events)
             assertEquals(1, ground.server.requestCount)
         }
@@ -57,11 +57,11 @@ internal class LayersTest {
         Ground(driver = driver).use { ground ->
             ground.server.enqueue(status(503))
             val calls = ground.calls()
-            LayerAbove.isOnThisThread = true
+            OuterAttempt.onThisThread = OuterAttempt()
             try {
                 assertEquals(503, calls.outcomeOf(ground.request()))
             } finally {
-                LayerAbove.isOnThisThread = false
+                OuterAttempt.onThisThread = null
             }
             assertEquals(1, ground.server.requestCount)
         }

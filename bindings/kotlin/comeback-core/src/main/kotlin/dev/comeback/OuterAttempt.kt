@@ -1,0 +1,114 @@
+// One layer acts, the outermost. This is its attempt, as the layers further in see it: they stand down and tell it of every request they make.
+package dev.comeback
+
+import java.io.Closeable
+import java.util.Collections
+import java.util.UUID
+import java.util.concurrent.ConcurrentHashMap
+import java.util.concurrent.atomic.AtomicLong
+
+/**
+ * An attempt of the acting layer. Without it attempts would multiply (16 requests for 4), and without what the layers further in tell, the outer one
+ * would repeat what it must not. A layer further in finds it
+ *
+ * - on the thread ([onThisThread]) or in the coroutine's context, inside a block of `retry { }`,
+ * - as a tag of this type on a request or call,
+ * - by a header ([header]), where an engine in between hands on nothing else; the layer takes the header away.
+ *
+ * Thread-safe. What is told after the attempt ended is of no use any more, but a request that was noted before stays noted.
+ *
+ * @property clientResendsOff the client must not send again by itself
+ * @property connectNanos how long one route's connect may take, where the client's own limit is not shorter; null: the client's own
+ * @property inactivityNanos the same for reads and writes
+ * @property path the network's path on which the attempt goes out, [NetworkSnapshot.path]; null: any
+ * @suppress
+ */
+@InternalComebackApi
+public class OuterAttempt(
+    public val clientResendsOff: Boolean = false,
+    public val connectNanos: Long? = null,
+    public val inactivityNanos: Long? = null,
+    public val path: Long? = null,
+) : Closeable {
+    private val requests = Collections.synchronizedList(ArrayList<InnerRequest>(1))
+
+    @Volatile
+    private var handle: String? = null
+
+    /** All that was noted so far. */
+    public val told: List<InnerRequest> get() = synchronized(requests) { requests.toList() }
+
+    /**
+     * A layer further in makes a request. It says so before anything of it goes out, and later, by [InnerRequest.ended], what became of it.
+     *
+     * @param policy the policy that the layer would act by; null, or one that is off: the rules without one
+     * @param keyIsMade whether the layer made the request's key: then the next attempt's request has another
+     */
+    public fun request(
+        policy: RetryPolicy?,
+        head: RequestHead,
+        keyIsMade: Boolean,
+    ): InnerRequest = InnerRequest(policy, if (keyIsMade) head.withoutKey() else head).also { requests += it }
+
+    /** The value of [header] by which [byHandle] finds this attempt until it is closed. */
+    public fun handle(): String =
+        handle ?: synchronized(this) {
+            handle ?: numbers.incrementAndGet().toString().also {
+                byHandle[it] = this
+                handle = it
+            }
+        }
+
+    /** The attempt is over: its handle leads nowhere any more. */
+    override fun close() {
+        handle?.let(byHandle::remove)
+    }
+
+    public companion object {
+        /** The header's name: another in each process, so that no caller can have sent it. */
+        @JvmField
+        public val header: String = "Comeback-Layer-" + UUID.randomUUID().toString().take(8)
+
+        private val numbers = AtomicLong()
+        private val byHandle = ConcurrentHashMap<String, OuterAttempt>()
+        private val here = ThreadLocal<OuterAttempt?>()
+
+        /** The attempt whose code runs on this thread just now. Whoever sets it restores what was before. */
+        public var onThisThread: OuterAttempt?
+            get() = here.get()
+            set(value) = if (value != null) here.set(value) else here.remove()
+
+        /** The attempt whose [handle] this is; null once it is over. */
+        public fun byHandle(handle: String): OuterAttempt? = byHandle[handle]
+    }
+}
+
+/**
+ * A request that a layer further in made. As long as nobody says more it may have gone out.
+ *
+ * @suppress
+ */
+@InternalComebackApi
+public class InnerRequest internal constructor(
+    internal val policy: RetryPolicy?,
+    internal val head: RequestHead,
+) {
+    /** Whether it is proved that it wrote no head. */
+    @Volatile
+    public var sentNothing: Boolean = false
+        private set
+
+    /** The lines of its answer's Retry-After headers. */
+    @Volatile
+    public var retryAfter: List<String> = emptyList()
+        private set
+
+    /** It came to an end. */
+    public fun ended(
+        sentNothing: Boolean,
+        retryAfter: List<String> = emptyList(),
+    ) {
+        this.retryAfter = retryAfter
+        this.sentNothing = sentNothing
+    }
+}
