@@ -158,13 +158,13 @@ pub(crate) fn decide_after(
 /// Nothing starts before the floor; zero is none.
 fn floor(outcome: &Outcome<'_>, signals: &Signals) -> (Floor, i64) {
     let (by, length) = match outcome.what {
-        What::Status(_) if outcome.retry_after.is_empty() => return (Floor::None, 0),
-        What::Status(_) => {
+        // Of a block's failure too: a server told one of its inner requests how long to wait.
+        _ if !outcome.retry_after.is_empty() => {
             let hint = hint(outcome.retry_after, outcome.date, signals.wall_ms);
             (Floor::Server, hint.unwrap_or(0))
         }
         What::Failure(FailureKind::Dns) => (Floor::LookUp, nanos(outcome.look_up)),
-        What::Failure(_) => return (Floor::None, 0),
+        What::Status(_) | What::Failure(_) => return (Floor::None, 0),
     };
     if length > 0 {
         (by, length)

@@ -169,7 +169,7 @@ pub enum OutcomeClass {
 pub struct Outcome<'a> {
     /// The status, or the kind of the failure.
     pub what: What,
-    /// The lines of `Retry-After`, in any order.
+    /// The lines of `Retry-After`, in any order: of the answer, or of the answers that inner requests got when the attempt as a whole has none.
     pub retry_after: &'a [&'a str],
     /// The response's own `Date`.
     pub date: Option<&'a str>,

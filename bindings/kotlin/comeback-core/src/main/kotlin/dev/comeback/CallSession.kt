@@ -137,7 +137,7 @@ public class CallSession(
                     path = network.path,
                     status = outcome.status,
                     failure = outcome.failure?.let { CoreFailureKind.valueOf(it.name) },
-                    retryAfter = outcome.retryAfter,
+                    retryAfter = outcome.retryAfter.ifEmpty { outcome.inner.flatMap { it.retryAfter } },
                     date = outcome.date,
                     shouldRetry = outcome.shouldRetry,
                     lookUp = outcome.lookUpNanos,

@@ -350,6 +350,16 @@ class CallSessionTest {
     }
 
     @Test
+    fun `a block whose inner request was told to wait waits that long`() {
+        val world = World()
+        val outer = OuterAttempt()
+        outer.request(null, RequestHead("GET"), keyIsMade = false).ended(sentNothing = false, retryAfter = listOf("3"))
+        world.session().failed(Outcome.failure(FailureKind.OTHER_IO, inner = outer.told))
+        val wait = world.heard.filterIsInstance<RetryEvent.WaitPlanned>().single()
+        assertEquals(3 * SECOND to WaitReason.SERVER, wait.floorNanos to wait.why)
+    }
+
+    @Test
     fun `a panic in a decision stops the call and the next call works`() {
         for (question in listOf("begin", "decide")) {
             val world = World(TestCore.panickingIn(question))
