@@ -1,4 +1,4 @@
-//! The table of the design's section 6 on real sockets: what goes wrong × method × key, and how often the server hears of it.
+//! What may be repeated (docs/design.md), on real sockets: what goes wrong × method × key, and how often the server hears of it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -140,7 +140,7 @@ struct Sort {
     method: &'static str,
     has_body: bool,
     is_conditional: bool,
-    /// Section 6: without a key, and with one.
+    /// What may be repeated: without a key, and with one.
     may_repeat: bool,
     may_repeat_keyed: bool,
 }

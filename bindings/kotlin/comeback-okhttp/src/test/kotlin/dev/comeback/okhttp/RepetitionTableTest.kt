@@ -1,4 +1,4 @@
-// The table of section 6 on real sockets: what goes wrong x method x key x the client's own re-sends, and how often the server hears of it.
+// What may be repeated (docs/design.md), on real sockets: what goes wrong x method x key x the client's own re-sends, and how often the server hears of it.
 package dev.comeback.okhttp
 
 import dev.comeback.ClientResends
@@ -64,7 +64,7 @@ internal class RepetitionTableTest {
     private enum class Sort(
         val method: String,
         val hasBody: Boolean,
-        /** Section 6: without a key, and with one. */
+        /** What may be repeated: without a key, and with one. */
         val mayRepeat: Boolean,
         val mayRepeatKeyed: Boolean = true,
         val isConditional: Boolean = false,
