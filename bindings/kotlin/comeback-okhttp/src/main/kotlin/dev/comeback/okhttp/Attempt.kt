@@ -100,7 +100,7 @@ internal class Attempt(
         if (retried == null) return retries.passed(chain)
         val limit = retried.session.limit
         val timer = limit.hardNanos?.let { CutTimer(call).apply { start(it - (time.nanos() - (launchedAt ?: began))) } }
-        val attempted = attempted(retried.limited(chain, limit.inactivityNanos, noted.path), retried.outgoing, timer) {}
+        val attempted = attempted(retried.limited(chain, limit.inactivityNanos, noted.path), retried.outgoing, CallLayer.of(call), timer) {}
         left = attempted
         return when (attempted) {
             is Attempted.Answered -> {
@@ -124,7 +124,7 @@ internal class Attempt(
 
     private fun begin(retried: RetriedCall) {
         this.retried = retried
-        CallLayer.of(call).enter(clientMayResend = retried.clientMayResend)
+        CallLayer.of(call).enter()
         call.addEventListener(witness)
         retried.isHeardBy(witness)
         began = time.nanos()
@@ -238,7 +238,7 @@ internal class Attempt(
 }
 
 /** Where an attempt begins to run: before all interceptors of the app's. */
-internal object AttemptEntry : Interceptor {
+internal object AttemptEntry : OwnInterceptor {
     override fun intercept(chain: Interceptor.Chain): Response {
         val attempt = Attempt.of(chain.call()) ?: return chain.proceed(chain.request())
         return attempt.proceed(chain)
@@ -246,12 +246,12 @@ internal object AttemptEntry : Interceptor {
 }
 
 /** Where it enters the client's own layer: after all of them. */
-internal object ClientEntry : Interceptor {
+internal object ClientEntry : OwnInterceptor {
     override fun intercept(chain: Interceptor.Chain): Response {
         val attempt = Attempt.of(chain.call()) ?: return chain.proceed(chain.request())
         attempt.entersClient()
         try {
-            return chain.proceed(chain.request())
+            return CallLayer.of(chain.call()).asSent(chain.proceed(chain.request()))
         } finally {
             attempt.leavesClient()
         }
@@ -259,7 +259,7 @@ internal object ClientEntry : Interceptor {
 }
 
 /** Where a request goes out: after the app's network interceptors, connected and not yet written. */
-internal object AttemptExit : Interceptor {
+internal object AttemptExit : OwnInterceptor {
     override fun intercept(chain: Interceptor.Chain): Response {
         if (Attempt.of(chain.call())?.goesOut() == false) throw IOException("Canceled")
         return chain.proceed(chain.request())

@@ -6,8 +6,6 @@ import okhttp3.Call
 import okhttp3.Connection
 import okhttp3.EventListener
 import okhttp3.HttpUrl
-import okhttp3.Request
-import okhttp3.Response
 import okhttp3.internal.http2.ConnectionShutdownException
 import okhttp3.internal.http2.ErrorCode
 import okhttp3.internal.http2.StreamResetException
@@ -42,8 +40,9 @@ internal class AttemptWitness(
     var requestFailed: Boolean = false
         private set
 
-    /** The last head heard was 503 or 421, after which the client might send the same request again by itself. */
-    var mightResend: Boolean = false
+    /** The body's bytes, or a part of them, were asked for, in whatever attempt. Then they can be asked for again only if they are replayable. */
+    @Volatile
+    var wasBodyAskedFor: Boolean = false
         private set
 
     /** Request headers went out in this attempt, and the server is not known to have refused to look at them. */
@@ -57,7 +56,6 @@ internal class AttemptWitness(
         isBodyOpen = false
         reported = null
         requestFailed = false
-        mightResend = false
     }
 
     /**
@@ -112,10 +110,10 @@ internal class AttemptWitness(
         exchangeSent = true
         isBodyOpen = false
         requestFailed = false
-        mightResend = false
     }
 
     override fun requestBodyStart(call: Call) {
+        wasBodyAskedFor = true
         isBodyOpen = true
     }
 
@@ -145,13 +143,6 @@ internal class AttemptWitness(
         isBodyOpen = false
     }
 
-    override fun responseHeadersEnd(
-        call: Call,
-        response: Response,
-    ) {
-        mightResend = response.code == UNAVAILABLE || response.code == MISDIRECTED
-    }
-
     override fun retryDecision(
         call: Call,
         exception: IOException,
@@ -167,9 +158,4 @@ internal class AttemptWitness(
         call: Call,
         connection: Connection,
     ): Unit = onReleased()
-
-    private companion object {
-        const val UNAVAILABLE = 503
-        const val MISDIRECTED = 421
-    }
 }

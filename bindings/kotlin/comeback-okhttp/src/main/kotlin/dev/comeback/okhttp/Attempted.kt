@@ -40,6 +40,7 @@ internal const val FIRST_ERROR = 400
 internal inline fun attempted(
     chain: Interceptor.Chain,
     request: Request,
+    layer: CallLayer,
     timer: CutTimer?,
     answered: (Response) -> Unit,
 ): Attempted {
@@ -47,7 +48,7 @@ internal inline fun attempted(
     var response: Response? = null
     var thrown: Throwable? = null
     try {
-        response = chain.proceed(request)
+        response = layer.asSent(chain.proceed(request))
     } catch (caught: InterruptedException) {
         // OkHttp's racing connects throw it as it is. The flag is set again where the failure is made.
         thrown = InterruptedIOException("interrupted").apply { initCause(caught) }

@@ -2,6 +2,7 @@
 package dev.comeback.okhttp
 
 import okhttp3.Call
+import okhttp3.Response
 import java.util.concurrent.atomic.AtomicIntegerFieldUpdater
 
 /**
@@ -9,7 +10,6 @@ import java.util.concurrent.atomic.AtomicIntegerFieldUpdater
  * the one witness.
  */
 internal class CallLayer {
-    /** One of the three below. */
     @Volatile
     private var state = IDLE
 
@@ -20,14 +20,17 @@ internal class CallLayer {
 
     private var witness: AttemptWitness? = null
 
-    /** The policy in force forbids the client to send a request again by itself. */
-    val clientMustNotResend: Boolean get() = state == ACTIVE_WITHOUT_RESENDS
+    /** What was changed in the head of the call's latest response, and is to be undone. */
+    var edit: RetryAfterEdit? = null
 
     /** Whether Comeback is at work on the call just now. */
-    val isActive: Boolean get() = state != IDLE
+    val isActive: Boolean get() = state == ACTIVE
 
     /** False if a Comeback further out has the call. */
-    fun enter(clientMayResend: Boolean): Boolean = STATE.compareAndSet(this, IDLE, if (clientMayResend) ACTIVE else ACTIVE_WITHOUT_RESENDS)
+    fun enter(): Boolean = STATE.compareAndSet(this, IDLE, ACTIVE)
+
+    /** [response] as it would be had Comeback not kept the client from following it up. */
+    fun asSent(response: Response): Response = edit?.undone(response) ?: response
 
     fun leave() = STATE.lazySet(this, IDLE)
 
@@ -44,7 +47,6 @@ internal class CallLayer {
     companion object {
         private const val IDLE = 0
         private const val ACTIVE = 1
-        private const val ACTIVE_WITHOUT_RESENDS = 2
 
         private val STATE = AtomicIntegerFieldUpdater.newUpdater(CallLayer::class.java, "state")
 
@@ -52,5 +54,8 @@ internal class CallLayer {
         private val TYPE = CallLayer::class
 
         fun of(call: Call): CallLayer = call.tag(TYPE) { CallLayer() }
+
+        /** Null if no Comeback has seen [call]. */
+        fun find(call: Call): CallLayer? = call.tag(TYPE)
     }
 }

@@ -43,7 +43,7 @@ public class ComebackCallFactory
                 .apply {
                     interceptors().add(0, AttemptEntry)
                     addInterceptor(ClientEntry)
-                    if (RetryAfterGuard !in networkInterceptors()) addNetworkInterceptor(RetryAfterGuard)
+                    guarded()
                     addNetworkInterceptor(AttemptExit)
                 }.build()
 

@@ -46,7 +46,7 @@ public class ComebackInterceptor
             if (facts == null || comeback.isClosed || passes(chain, request)) return chain.proceed(request)
             val layer = CallLayer.of(chain.call())
             // Comeback outside this one has the call; two would multiply attempts.
-            if (!layer.enter(clientMayResend = !facts.clientResendsOff)) return chain.proceed(request)
+            if (!layer.enter()) return chain.proceed(request)
             var loop: RetryLoop? = null
             try {
                 val began = comeback.time.nanos()
@@ -55,11 +55,11 @@ public class ComebackInterceptor
                 var first: Attempted? = null
                 if (goesAsItIs(chain, request, facts, noted)) {
                     first =
-                        attempted(chain, request, cutTimer(chain.call(), facts, spentNanos = 0)) { response ->
+                        attempted(chain, request, layer, cutTimer(chain.call(), facts, spentNanos = 0)) { response ->
                             if (isAllThereIs(response, noted)) return response
                         }
                 }
-                loop = RetryLoop(chain, request, setup, policy, facts, layer, began, askedOn)
+                loop = RetryLoop(chain, request, setup, policy, facts, layer, began, askedOn, hasForeignFurtherIn(this, chain.call()))
                 return loop.run(noted, first)
             } catch (thrown: Throwable) {
                 if (thrown is IOException || thrown === loop?.foreign) throw thrown

@@ -22,7 +22,7 @@ public fun OkHttpClient.Builder.comeback(
     configure: ComebackOkHttp.() -> Unit = {},
 ): OkHttpClient.Builder =
     addInterceptor(ComebackInterceptor(comeback, policy, ComebackOkHttp().apply(configure)))
-        .apply { if (RetryAfterGuard !in networkInterceptors()) addNetworkInterceptor(RetryAfterGuard) }
+        .guarded()
 
 /**
  * Calls around those of [client] that retry as [policy] says and hold no thread while they wait, for instance for Retrofit:

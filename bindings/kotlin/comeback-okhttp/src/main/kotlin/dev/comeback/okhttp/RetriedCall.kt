@@ -30,6 +30,7 @@ import java.io.InterruptedIOException
  *
  * @param clientEnd the instant at which the client's own timeout ends the call; null: never
  * @param outlivesCut whether an attempt that was cut off may be followed by another
+ * @param hasForeignFurtherIn whether interceptors of the app's stand between this and the client's own layer: they may read the body, or use another client
  * @param askedOn where the first attempt asks for names, as [dev.comeback.NameLookUp.network] says
  */
 internal class RetriedCall(
@@ -42,6 +43,7 @@ internal class RetriedCall(
     private val clientEnd: Long?,
     private val outlivesCut: Boolean,
     private var askedOn: Any?,
+    private val hasForeignFurtherIn: Boolean,
     keys: () -> IdempotencyKeys,
 ) {
     private val comeback = setup.comeback
@@ -49,6 +51,7 @@ internal class RetriedCall(
 
     /** The app's request, with its key. */
     private val request = withKey(request, keys)
+    private val hasKey = !this.request.header(facts.keyHeader).isNullOrBlank()
     private val isConditional = CONDITIONS.any { request.header(it) != null }
 
     val session =
@@ -71,24 +74,35 @@ internal class RetriedCall(
     /** Once a name was not found, where the platform can ask for it again. */
     private var repeatedLookUp: RepeatedLookUp? = null
 
-    /** The request as it goes out: only its body may be another than the app's. */
-    var outgoing: Request = this.request
-        private set
+    /** The request as it goes out. */
+    val outgoing: Request get() = request
 
     /** Whether something about the request can only be known by listening. A GET's conditions are its cache's. */
     val needsWitness: Boolean
         get() = request.body != null || !facts.mayRepeat(request.method) || (isConditional && takesBody(request.method))
 
-    val clientMayResend: Boolean get() = !facts.clientResendsOff
+    /** On its own, after the request began to go out. It still tries all routes until one is reached. */
+    private val clientMayResend: Boolean
+        get() = !facts.clientResendsOff && mayGoAgain
+
+    /** What has a key may go again where a GET may, a PUT or DELETE that has conditions only where a POST may. */
+    private val mayGoAgain: Boolean =
+        when {
+            hasKey -> facts.mayRepeat("GET")
+            isConditional && takesBody(request.method) -> facts.mayRepeat("POST")
+            else -> facts.mayRepeat(request.method)
+        }
 
     /** Nothing of the body was handed out, and it is known. */
-    val isBodyUntouched: Boolean get() = (outgoing.body as? WatchedBody)?.isTouched == false
+    val isBodyUntouched: Boolean get() = !hasForeignFurtherIn && !wasBodyAskedFor && witness?.wasBodyAskedFor == false
+
+    private var wasBodyAskedFor = false
 
     /** From the next attempt on [witness] listens. */
     fun isHeardBy(witness: AttemptWitness) {
         if (this.witness === witness) return
+        if (this.witness?.wasBodyAskedFor == true) wasBodyAskedFor = true
         this.witness = witness
-        outgoing = watched(request, witness, clientMayResend)
     }
 
     /** [chain] for an attempt on [path], within its limits. */
@@ -98,7 +112,7 @@ internal class RetriedCall(
         path: Long,
     ): Interceptor.Chain {
         var limited = chain.limitedTo(inactivityNanos, facts.connectTimeoutNanos)
-        if (!clientMayResend) limited = limited.withRetryOnConnectionFailure(false)
+        if (!clientMayResend && limited.retryOnConnectionFailure) limited = limited.withRetryOnConnectionFailure(false)
         setup.pools.poolFor(chain.connectionPool, path)?.let { limited = limited.withConnectionPool(it) }
         repeatedLookUp?.let {
             limited = limited.withDns(it)
@@ -246,16 +260,16 @@ internal class RetriedCall(
         return if (isOver || witness?.isCancelledByTimer == true) CancelKind.CALL_TIMEOUT else CancelKind.CALLER
     }
 
-    /** [response] as the rest of the chain gave it, but with the app's own body on its request, and with the report if there is one. */
+    /** [response] as the rest of the chain gave it, with the report if there is one. */
     private fun delivered(response: Response): Response =
         orNull {
-            val report = session.report
-            val body = response.request.body
-            if (report == null && body !is WatchedBody) return response
-            val request = response.request.newBuilder()
-            if (report != null) request.tag(RetryReport::class.java, report)
-            if (body is WatchedBody) request.method(response.request.method, body.body)
-            response.newBuilder().request(request.build()).build()
+            val report = session.report ?: return response
+            val request =
+                response.request
+                    .newBuilder()
+                    .tag(RetryReport::class.java, report)
+                    .build()
+            response.newBuilder().request(request).build()
         } ?: response
 
     private inline fun withKey(

@@ -109,6 +109,7 @@ internal class Retries(
             clientEnd,
             outlivesCut = true,
             askedOn,
+            hasForeignFurtherIn(AttemptEntry, chain.call()),
             keys = ::IdempotencyKeys,
         ).also { retried = it }
     }
@@ -116,7 +117,7 @@ internal class Retries(
     /** The one attempt of a call that goes as without us. */
     fun passed(chain: Interceptor.Chain): Response {
         // The outermost layer acts, so one further in stands down too.
-        if (isBelow) CallLayer.of(chain.call()).enter(clientMayResend = true)
+        if (isBelow) CallLayer.of(chain.call()).enter()
         return chain.proceed(chain.request())
     }
 

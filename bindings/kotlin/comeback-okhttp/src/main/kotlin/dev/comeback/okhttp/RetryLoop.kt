@@ -24,6 +24,7 @@ internal class RetryLoop(
     private val layer: CallLayer,
     private val began: Long,
     askedOn: Any?,
+    hasForeignFurtherIn: Boolean,
 ) {
     private val comeback = setup.comeback
     private val call = chain.call()
@@ -38,6 +39,7 @@ internal class RetryLoop(
             clientEnd(call.timeout(), began, comeback.time),
             outlivesCut = false,
             askedOn,
+            hasForeignFurtherIn,
             keys = layer::keys,
         )
     private val session = retried.session
@@ -112,7 +114,7 @@ internal class RetryLoop(
     private fun attempt(inactivityNanos: Long?): Attempted {
         witness?.attemptBegins()
         val limited = retried.limited(chain, shorter(inactivityNanos, facts.attemptTimeoutNanos), noted.path)
-        return attempted(limited, retried.outgoing, cutTimer(call, facts, comeback.time.nanos() - began)) {}
+        return attempted(limited, retried.outgoing, layer, cutTimer(call, facts, comeback.time.nanos() - began)) {}
     }
 
     /**

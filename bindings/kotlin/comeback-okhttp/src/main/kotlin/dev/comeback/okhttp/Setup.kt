@@ -5,7 +5,11 @@ import dev.comeback.Comeback
 import dev.comeback.NameLookUp
 import dev.comeback.RetryPolicy
 import dev.comeback.RetryReport
+import okhttp3.Call
+import okhttp3.Interceptor
+import okhttp3.OkHttpClient
 import okhttp3.Request
+import okhttp3.internal.connection.RealCall
 import java.io.IOException
 
 internal class Setup(
@@ -32,6 +36,23 @@ internal fun withoutReport(request: Request): Request {
     if (request.tag(RetryReport::class.java) == null) return request
     return request.newBuilder().tag(RetryReport::class.java, null).build()
 }
+
+/** An interceptor of Comeback's: it reads no body and sends nothing elsewhere. */
+internal interface OwnInterceptor : Interceptor
+
+/** Whether the app has interceptors between [outermost], where Comeback acts, and the client's own layer. */
+internal fun hasForeignFurtherIn(
+    outermost: Interceptor,
+    call: Call,
+): Boolean {
+    val all = (call as? RealCall)?.client?.interceptors ?: return true
+    val at = all.indexOfFirst { it === outermost }
+    return at < 0 || (at + 1 until all.size).any { all[it] !is OwnInterceptor && all[it] !is ComebackInterceptor }
+}
+
+/** With what has to be on the network's side of a client that Comeback acts on; once. */
+internal fun OkHttpClient.Builder.guarded(): OkHttpClient.Builder =
+    apply { if (FollowUpGuard !in networkInterceptors()) networkInterceptors().add(0, FollowUpGuard) }
 
 /** Such a request cannot be begun anew. */
 internal fun asksForUpgrade(request: Request): Boolean =

@@ -1,18 +1,26 @@
-// With `client_resends` off the server sees exactly one of a request that may not be repeated, and redirects and token refresh still work.
+// What OkHttp sends again by itself: nothing of a request that must not be repeated, no status twice; redirects, token refresh and routes as ever.
 package dev.comeback.okhttp
 
 import dev.comeback.ClientResends
+import dev.comeback.RetryEvent
 import dev.comeback.RetryPolicy
 import dev.comeback.StopReason
 import mockwebserver3.MockResponse
+import mockwebserver3.MockWebServer
 import mockwebserver3.SocketEffect.CloseSocket
+import okhttp3.Headers
 import okhttp3.Protocol
 import org.junit.jupiter.api.Test
 import org.junit.jupiter.params.ParameterizedClass
 import org.junit.jupiter.params.ParameterizedTest
+import org.junit.jupiter.params.provider.Arguments
+import org.junit.jupiter.params.provider.Arguments.arguments
 import org.junit.jupiter.params.provider.EnumSource
+import org.junit.jupiter.params.provider.MethodSource
 import org.junit.jupiter.params.provider.ValueSource
 import java.io.IOException
+import java.net.InetAddress
+import java.util.concurrent.CopyOnWriteArrayList
 import kotlin.test.assertEquals
 import kotlin.test.assertIs
 
@@ -21,53 +29,149 @@ import kotlin.test.assertIs
 internal class ClientResendsTest(
     private val driver: Driver,
 ) {
-    @Test
-    fun `a payment that got 408 reaches the server once`() = assertSentOnce(status(408))
+    @ParameterizedTest
+    @MethodSource("policies")
+    fun `a keyless POST that got 408 reaches the server once`(policy: RetryPolicy) = assertSentOnce(policy, status(408))
 
-    @Test
-    fun `a payment that got 503 with Retry-After 0 reaches the server once`() = assertSentOnce(status(503, "Retry-After" to "0"))
+    @ParameterizedTest
+    @MethodSource("policies")
+    fun `a keyless POST that got 503 with Retry-After 0 reaches the server once`(policy: RetryPolicy) =
+        assertSentOnce(policy, status(503, "Retry-After" to "0"))
 
-    private fun assertSentOnce(answer: MockResponse) =
-        Ground(driver = driver).use { ground ->
-            ground.server.enqueue(answer)
-            ground.calls(RetryPolicy.PAYMENT).send(ground.post()).use { response ->
-                assertEquals(answer.code, response.code)
-                assertEquals(StopReason.NotRepeatable, response.retryReport!!.reason)
-            }
-            assertEquals(listOf(Ground.BODY), ground.received().map { it.body?.utf8() })
+    private fun assertSentOnce(
+        policy: RetryPolicy,
+        answer: MockResponse,
+    ) = Ground(driver = driver).use { ground ->
+        ground.server.enqueue(answer)
+        ground.calls(policy).send(ground.post()).use { response ->
+            assertEquals(answer.code, response.code)
+            assertEquals(StopReason.NotRepeatable, response.retryReport!!.reason)
         }
+        assertEquals(listOf(Ground.BODY), ground.received().map { it.body?.utf8() })
+    }
 
-    @Test
-    fun `a payment whose pooled connection is dropped reaches the server once`() =
+    private fun MockWebServer.dropSecondRequest() {
+        enqueue(MockResponse())
+        enqueue(MockResponse.Builder().onResponseStart(CloseSocket()).build())
+    }
+
+    @ParameterizedTest
+    @MethodSource("policies")
+    fun `a keyless POST whose pooled connection is dropped reaches the server once`(policy: RetryPolicy) =
         Ground(driver = driver).use { ground ->
-            ground.server.enqueue(MockResponse())
-            ground.server.enqueue(MockResponse.Builder().onResponseStart(CloseSocket()).build())
-            val client = ground.calls(RetryPolicy.PAYMENT)
-            client.send(ground.request()).close()
-            assertIs<IOException>(client.outcomeOf(ground.post()))
+            ground.server.dropSecondRequest()
+            val calls = ground.calls(policy)
+            calls.send(ground.request()).close()
+            assertIs<IOException>(calls.outcomeOf(ground.post()))
             assertEquals(listOf("GET", "POST"), ground.received().map { it.method })
         }
 
     @ParameterizedTest
-    @ValueSource(strings = ["KEEP", "OFF"])
-    fun `a misdirected payment goes over a connection of its own only if the client may re-send`(resends: String) =
+    @EnumSource(ClientResends::class)
+    fun `a GET whose pooled connection is dropped goes again unnoticed unless the client may not re-send`(resends: ClientResends) =
+        Ground(driver = driver).use { ground ->
+            ground.server.dropSecondRequest()
+            val calls = ground.calls(RetryPolicy { clientResends = resends })
+            calls.send(ground.request()).close()
+            assertEquals(200, calls.outcomeOf(ground.request()))
+            assertEquals(3, ground.server.requestCount)
+            assertEquals(if (resends == ClientResends.KEEP) 0 else 1, ground.heard<RetryEvent.AttemptFailed>().size)
+        }
+
+    @ParameterizedTest
+    @MethodSource("followedUpByTheClient")
+    fun `a GET reaches the server as often as its report says`(
+        code: Int,
+        retryAfter: String?,
+    ) = Ground(driver = driver).use { ground ->
+        repeat(20) { ground.server.enqueue(answer(code, retryAfter)) }
+        ground.calls(RetryPolicy { maxAttempts = 4 }).send(ground.request()).use { response ->
+            assertEquals(code, response.code)
+            assertEquals(4, response.retryReport!!.attempts.size)
+        }
+        assertEquals(4, ground.server.requestCount)
+    }
+
+    @ParameterizedTest
+    @MethodSource("followedUpByTheClient")
+    fun `whoever stands outside sees the headers that the server sent`(
+        code: Int,
+        retryAfter: String?,
+    ) = Ground(driver = driver).use { ground ->
+        ground.server.enqueue(answer(code, retryAfter))
+        val atNetwork = CopyOnWriteArrayList<Headers>()
+        val calls =
+            ground.calls {
+                addNetworkInterceptor { chain -> chain.proceed(chain.request()).also { atNetwork += it.headers } }
+            }
+        calls.send(ground.post()).use { response ->
+            assertEquals(atNetwork.single(), response.headers)
+            assertEquals(atNetwork.single(), response.networkResponse?.headers)
+            assertEquals(listOfNotNull(retryAfter), response.headers("Retry-After"))
+        }
+    }
+
+    @ParameterizedTest
+    @MethodSource("followedUpByTheClient")
+    fun `an interceptor further in reads the same wait`(
+        code: Int,
+        retryAfter: String?,
+    ) = Ground(driver = driver).use { ground ->
+        ground.server.enqueue(answer(code, retryAfter))
+        val read = CopyOnWriteArrayList<Long?>()
+        val calls =
+            ground.calls {
+                addInterceptor { chain ->
+                    chain.proceed(chain.request()).also {
+                        read +=
+                            it.header("Retry-After")?.toLong()
+                    }
+                }
+            }
+        calls.outcomeOf(ground.post())
+        assertEquals(retryAfter?.toLong() ?: 0, read.single() ?: 0)
+    }
+
+    private fun answer(
+        code: Int,
+        retryAfter: String?,
+    ) = MockResponse
+        .Builder()
+        .code(code)
+        .apply { retryAfter?.let { addHeader("Retry-After", it) } }
+        .addHeader("X-Last", "1")
+        .build()
+
+    @ParameterizedTest
+    @ValueSource(booleans = [true, false])
+    fun `a keyless POST still tries every address of a host`(fastFallback: Boolean) =
+        Ground(driver = driver).use { ground ->
+            val calls =
+                ground.calls {
+                    fastFallback(fastFallback)
+                    dns { listOf(InetAddress.getByAddress(byteArrayOf(127, 0, 0, 2)), LOOPBACK) }
+                }
+            assertEquals(200, calls.outcomeOf(ground.post(host = "one.test")))
+            assertEquals(emptyList(), ground.heard<RetryEvent.AttemptFailed>())
+        }
+
+    @ParameterizedTest
+    @EnumSource(ClientResends::class)
+    fun `a misdirected request was not processed and goes over a connection of its own`(resends: ClientResends) =
         Ground({
             useHttps(Certificates.server.sslSocketFactory())
-        }).use { ground ->
+        }, driver = driver).use { ground ->
             ground.server.enqueue(MockResponse())
             ground.server.enqueue(status(421))
-            val client =
-                ground.calls(RetryPolicy { clientResends = ClientResends.valueOf(resends) }) {
+            val calls =
+                ground.calls(RetryPolicy { clientResends = resends }) {
                     sslSocketFactory(Certificates.client.sslSocketFactory(), Certificates.client.trustManager)
                     dns { listOf(LOOPBACK) }
                 }
 
-            client.send(ground.request(host = "one.test")).use { assertEquals(Protocol.HTTP_2, it.protocol) }
-            val outcome = client.outcomeOf(ground.post(host = "two.test"))
-
-            val isResent = resends == "KEEP"
-            assertEquals(if (isResent) 200 else 421, outcome)
-            assertEquals(if (isResent) 2 else 1, ground.received().count { it.method == "POST" })
+            calls.send(ground.request(host = "one.test")).use { assertEquals(Protocol.HTTP_2, it.protocol) }
+            assertEquals(200, calls.outcomeOf(ground.post(host = "two.test")))
+            assertEquals(2, ground.received().count { it.method == "POST" })
         }
 
     @ParameterizedTest
@@ -102,13 +206,13 @@ internal class ClientResendsTest(
             )
         }
 
-    @Test
-    fun `after a 503 that went again by itself redirects still work`() =
-        Ground(driver = driver).use { ground ->
-            ground.server.enqueue(status(503, "Retry-After" to "0"))
-            ground.server.enqueue(status(307, "Location" to "/elsewhere"))
-            val request = ground.post { header(Ground.KEY, "k") }
-            assertEquals(200, ground.calls(RetryPolicy.PAYMENT).outcomeOf(request))
-            assertEquals(List(3) { Ground.BODY }, ground.received().map { it.body?.utf8() })
-        }
+    internal companion object {
+        @JvmStatic
+        fun policies(): List<RetryPolicy> = listOf(RetryPolicy.DEFAULT, RetryPolicy.READ, RetryPolicy.PAYMENT, RetryPolicy.BATCH)
+
+        /** What OkHttp follows up by itself. */
+        @JvmStatic
+        fun followedUpByTheClient(): List<Arguments> =
+            listOf(arguments(408, null), arguments(408, "0"), arguments(503, "0"), arguments(503, "00"))
+    }
 }

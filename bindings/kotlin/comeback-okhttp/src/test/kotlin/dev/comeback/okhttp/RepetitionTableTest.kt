@@ -33,7 +33,7 @@ internal class RepetitionTableTest {
 
     /**
      * @param isSeen whether the server counts the request this happened to
-     * @param clientResends whether OkHttp, left to itself, sends again at once
+     * @param clientResends whether OkHttp, left to itself, sends again at once what may be repeated
      */
     private enum class Effect(
         val promise: Promise,
@@ -56,8 +56,8 @@ internal class RepetitionTableTest {
         POOLED_CLOSED_BEFORE_RESPONSE(Promise.IN_DOUBT, clientResends = true),
         POOLED_DROPPED_WHILE_IDLE(Promise.IN_DOUBT, isSeen = false, clientResends = true),
         STATUS_503(Promise.STATUS),
-        STATUS_503_RETRY_AFTER_0(Promise.STATUS, clientResends = true),
-        STATUS_408(Promise.STATUS, clientResends = true),
+        STATUS_503_RETRY_AFTER_0(Promise.STATUS),
+        STATUS_408(Promise.STATUS),
         HALF_RESPONSE_BODY(Promise.ANSWERED),
     }
 
@@ -88,7 +88,7 @@ internal class RepetitionTableTest {
     ): Int {
         val seen = if (effect.isSeen) 1 else 0
         val mayRepeat = if (hasKey) sort.mayRepeatKeyed else sort.mayRepeat
-        val clientDoesIt = effect.clientResends && resends == ClientResends.KEEP
+        val clientDoesIt = effect.clientResends && resends == ClientResends.KEEP && mayRepeat
         val goesAgain = clientDoesIt || effect.promise == Promise.NEVER_SENT || (effect.promise != Promise.ANSWERED && mayRepeat)
         return seen + if (goesAgain) 1 else 0
     }
