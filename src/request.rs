@@ -155,6 +155,10 @@ pub(crate) fn makes_key(policy: &RetryPolicy, method: Method) -> bool {
 pub struct DriverFacts {
     /// The methods that may be repeated without a key and without conditions.
     pub repeatable: Vec<Method>,
+    /// The methods that may be repeated with a key, whatever their conditions.
+    pub repeatable_keyed: Vec<Method>,
+    /// The methods that may be repeated without a key and with conditions.
+    pub repeatable_conditional: Vec<Method>,
     /// The methods for which a key is made where there is none.
     pub make_key: Vec<Method>,
     /// The idempotency key's header.
@@ -178,9 +182,21 @@ pub struct DriverFacts {
 impl DriverFacts {
     /// The facts of a policy.
     pub fn of(policy: &RetryPolicy) -> DriverFacts {
-        let repeats = |method: &Method| may_repeat(policy, &RequestFacts::new(*method));
+        let repeatable = |has_key: bool, conditional: bool| {
+            let facts = |method: &Method| RequestFacts {
+                has_key,
+                conditional,
+                ..RequestFacts::new(*method)
+            };
+            Method::NAMED
+                .into_iter()
+                .filter(|method| may_repeat(policy, &facts(method)))
+                .collect()
+        };
         DriverFacts {
-            repeatable: Method::NAMED.into_iter().filter(repeats).collect(),
+            repeatable: repeatable(false, false),
+            repeatable_keyed: repeatable(true, false),
+            repeatable_conditional: repeatable(false, true),
             make_key: Method::NAMED
                 .into_iter()
                 .filter(|method| makes_key(policy, *method))

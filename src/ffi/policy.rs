@@ -24,6 +24,10 @@ pub struct CompiledPolicy {
     pub client_resends_off: bool,
     /// Methods that may be repeated without a key and without conditions.
     pub repeatable: Vec<String>,
+    /// With a key.
+    pub repeatable_keyed: Vec<String>,
+    /// Without a key and with conditions.
+    pub repeatable_conditional: Vec<String>,
     /// Methods for which a key is made where there is none.
     pub make_key: Vec<String>,
     /// The most counted attempts, the first included.
@@ -124,6 +128,8 @@ fn compiled(policy: &RetryPolicy) -> CompiledPolicy {
         cut_after: facts.cut_after.map(nanos),
         client_resends_off: facts.client_resends == ClientResends::Off,
         repeatable: names(facts.repeatable),
+        repeatable_keyed: names(facts.repeatable_keyed),
+        repeatable_conditional: names(facts.repeatable_conditional),
         make_key: names(facts.make_key),
         // Validated: at most 100.
         max_attempts: i32::try_from(facts.max_attempts).unwrap_or(i32::MAX),

@@ -44,6 +44,8 @@ fn declaration(constant: &str, policy: CompiledPolicy) -> String {
         cut_after,
         client_resends_off,
         repeatable,
+        repeatable_keyed,
+        repeatable_conditional,
         make_key,
         max_attempts,
     } = policy;
@@ -62,6 +64,8 @@ fn declaration(constant: &str, policy: CompiledPolicy) -> String {
         ("cutAfter", or_null(cut_after.map(long))),
         ("clientResendsOff", client_resends_off.to_string()),
         ("repeatable", strings(&repeatable)),
+        ("repeatableKeyed", strings(&repeatable_keyed)),
+        ("repeatableConditional", strings(&repeatable_conditional)),
         ("makeKey", strings(&make_key)),
         ("maxAttempts", max_attempts.to_string()),
     ];

@@ -13,6 +13,8 @@ public class DriverFacts internal constructor(
     compiled: CompiledPolicy,
 ) {
     private val repeatable = compiled.repeatable.toSet()
+    private val repeatableKeyed = compiled.repeatableKeyed.toSet()
+    private val repeatableConditional = compiled.repeatableConditional.toSet()
     private val makeKey = compiled.makeKey.toSet()
 
     /** The name of the idempotency key's header. */
@@ -41,6 +43,14 @@ public class DriverFacts internal constructor(
 
     /** Whether a request of this method may go again without a key and without conditions. */
     public fun mayRepeat(method: String): Boolean = method in repeatable
+
+    /** Whether a request with this head may go again after it may have arrived. Of methods that are not named in HTTP itself it says no. */
+    public fun mayRepeat(head: RequestHead): Boolean =
+        when {
+            head.key.any { it.isNotBlank() } -> head.method in repeatableKeyed
+            head.conditions.isNotEmpty() -> head.method in repeatableConditional
+            else -> head.method in repeatable
+        }
 
     /** Whether a request of this method gets an idempotency key if it has none. */
     public fun makesKey(method: String): Boolean = method in makeKey

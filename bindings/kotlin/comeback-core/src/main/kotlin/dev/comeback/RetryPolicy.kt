@@ -159,7 +159,10 @@ public class RetryPolicy private constructor(
             get() = key["make"] as Boolean?
             set(value) = setKey("make", value)
 
-        /** Whether the HTTP client may re-send on its own. */
+        /**
+         * Whether the HTTP client may send a request again by itself when a pooled connection turns out to be dead. It never does so with a request that must
+         * not be repeated: such a POST fails where the client alone would send it twice.
+         */
         public var clientResends: ClientResends? by ChoiceField(fields, "client_resends", ClientResends::valueOf)
 
         /** The header by which a server says `true` or `false` to a retry; null: none. */

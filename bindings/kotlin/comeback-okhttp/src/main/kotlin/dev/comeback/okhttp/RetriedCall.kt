@@ -51,8 +51,7 @@ internal class RetriedCall(
 
     /** The app's request, with its key. */
     private val request = withKey(request, keys)
-    private val hasKey = !this.request.header(facts.keyHeader).isNullOrBlank()
-    private val isConditional = CONDITIONS.any { request.header(it) != null }
+    private val head = RequestHead.read(request.method, facts.keyHeader, this.request::headers)
 
     val session =
         CallSession(
@@ -61,7 +60,7 @@ internal class RetriedCall(
             label = if (comeback.hasListener) hooks.label(this.request) else null,
             facts =
                 RequestFacts(
-                    head = RequestHead.read(request.method, facts.keyHeader, this.request::headers),
+                    head = head,
                     hasBody = request.body != null,
                     bodyReplayable = request.body?.isReplayable() ?: true,
                 ),
@@ -77,21 +76,11 @@ internal class RetriedCall(
     /** The request as it goes out. */
     val outgoing: Request get() = request
 
-    /** Whether something about the request can only be known by listening. A GET's conditions are its cache's. */
-    val needsWitness: Boolean
-        get() = request.body != null || !facts.mayRepeat(request.method) || (isConditional && takesBody(request.method))
+    /** Whether something about the request can only be known by listening. */
+    val needsWitness: Boolean get() = request.body != null || !facts.mayRepeat(head)
 
     /** On its own, after the request began to go out. It still tries all routes until one is reached. */
-    private val clientMayResend: Boolean
-        get() = !facts.clientResendsOff && mayGoAgain
-
-    /** What has a key may go again where a GET may, a PUT or DELETE that has conditions only where a POST may. */
-    private val mayGoAgain: Boolean =
-        when {
-            hasKey -> facts.mayRepeat("GET")
-            isConditional && takesBody(request.method) -> facts.mayRepeat("POST")
-            else -> facts.mayRepeat(request.method)
-        }
+    private val clientMayResend: Boolean get() = !facts.clientResendsOff && facts.mayRepeat(head)
 
     /** Nothing of the body was handed out, and it is known. */
     val isBodyUntouched: Boolean get() = !hasForeignFurtherIn && !wasBodyAskedFor && witness?.wasBodyAskedFor == false
@@ -286,8 +275,6 @@ internal class RetriedCall(
     private inline fun orInternal(action: () -> NextStep): NextStep = orNull(action) ?: session.stopped(StopReason.Internal)
 
     private companion object {
-        val CONDITIONS = arrayOf("If-Match", "If-None-Match", "If-Unmodified-Since")
-
         /** The client starts its timeout before the first interceptor, this call its clock in the middle of them. */
         const val TIMEOUT_STARTED_EARLIER_NANOS = 100_000_000L
     }
