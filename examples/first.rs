@@ -1,4 +1,4 @@
-//! The README's page of Rust, as it stands there. `cargo run --example first --features reqwest -- https://example.org/`
+//! The first page of docs/rust.md, as it stands there. `cargo run --example first --features reqwest -- https://example.org/`
 
 use std::time::Duration;
 

@@ -144,3 +144,16 @@ pub use retry_after::retry_after;
 
 #[cfg(feature = "uniffi")]
 uniffi::setup_scaffolding!();
+
+/// The Rust blocks of README and docs, compiled and run as examples: `cargo test --doc --all-features`.
+#[cfg(all(doctest, feature = "reqwest"))]
+mod pages {
+    #[doc = include_str!("../README.md")]
+    mod readme {}
+    #[doc = include_str!("../docs/rust.md")]
+    mod rust {}
+    #[doc = include_str!("../docs/policies.md")]
+    mod policies {}
+    #[doc = include_str!("../docs/testing.md")]
+    mod testing {}
+}
