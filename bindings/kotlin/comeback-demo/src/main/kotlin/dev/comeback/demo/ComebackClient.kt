@@ -3,7 +3,6 @@ package dev.comeback.demo
 
 import dev.comeback.Comeback
 import dev.comeback.ComebackUnavailableException
-import dev.comeback.Connectivity
 import dev.comeback.NetworkState
 import dev.comeback.RetryEvent
 import dev.comeback.RetryListener
@@ -13,6 +12,7 @@ import dev.comeback.okhttp.ComebackOkHttp
 import dev.comeback.okhttp.callFactory
 import dev.comeback.okhttp.comeback
 import dev.comeback.okhttp.makeIdempotencyKey
+import dev.comeback.testing.FakeLink
 import java.util.Locale
 import java.util.concurrent.ConcurrentHashMap
 
@@ -22,11 +22,12 @@ import java.util.concurrent.ConcurrentHashMap
  */
 internal fun comebackClient(
     client: Client,
-    connectivity: Connectivity,
+    link: FakeLink,
     lossLateMillis: Int,
     returnLateMillis: Int,
     phone: PhoneKnowledge,
 ): OrderClient {
+    val connectivity = link.connectivity
     val told = connectivity.subscribe { phone.told(connectivity.snapshot.state == NetworkState.OFFLINE) }
     val records = ConcurrentHashMap<String, TapRecord>()
     val comeback =
@@ -39,10 +40,10 @@ internal fun comebackClient(
         }
     val policy = RetryPolicy(base = RetryPolicy.PAYMENT) { maxAttempts = HandWrittenInterceptor.MAX_SENDS }
     val configure: ComebackOkHttp.() -> Unit = { label = { request -> request.tag(TapRecord::class.java)?.run { "${tap.id}" } } }
-    val builder = OrderClient.common()
+    val builder = OrderClient.common(link)
     if (client == Client.OKHTTP) builder.comeback(comeback, policy, configure)
     val http = builder.addInterceptor(AttemptRecorder).build()
-    val ktor = if (client == Client.KTOR) KtorOrders(comeback, policy) else null
+    val ktor = if (client == Client.KTOR) KtorOrders(comeback, policy, link) else null
     return OrderClient(
         COMEBACK,
         "payment policy: 4 attempts in 15 s, full jitter 1–8 s, silent re-sends off, a key per order, hears of loss/return " +

@@ -5,6 +5,7 @@ import dev.comeback.Comeback
 import dev.comeback.RetryPolicy
 import dev.comeback.ktor.ComebackRetry
 import dev.comeback.ktor.makeIdempotencyKey
+import dev.comeback.testing.FakeLink
 import io.ktor.client.HttpClient
 import io.ktor.client.engine.okhttp.OkHttp
 import io.ktor.client.plugins.api.Send
@@ -20,10 +21,11 @@ import kotlinx.coroutines.runBlocking
 internal class KtorOrders(
     app: Comeback,
     orders: RetryPolicy,
+    link: FakeLink,
 ) : AutoCloseable {
     private val http =
         HttpClient(OkHttp) {
-            engine { preconfigured = OrderClient.common().build() }
+            engine { preconfigured = OrderClient.common(link).build() }
             install(ComebackRetry) {
                 comeback = app
                 policy = orders
@@ -39,7 +41,7 @@ internal class KtorOrders(
     ): Boolean =
         runBlocking {
             val response =
-                http.post("http://127.0.0.1:$port/orders") {
+                http.post("http://${OrderClient.SHOP}:$port/orders") {
                     attributes.put(RECORD, record)
                     contentType(ContentType.Application.Json)
                     setBody("""{"tap":${record.tap.id}}""")

@@ -42,7 +42,9 @@ internal data class Options(
         val HELP =
             """
             |A subway ride on loopback: the same taps on "order" go through two real OkHttp clients at the same time, the usual
-            |hand-written retry interceptor and Comeback. Each has a link of its own that dies and returns as the ride says.
+            |hand-written retry interceptor and Comeback. Each has a link of its own that dies and returns as the ride says. A dead link
+            |swallows packets: connects hang until a SYN gets through, and what was sent waits until it is sent again. Once the phone
+            |notices, connections are reset and attempts fail at once.
             |
             |Usage: cargo xtask demo [options]
             |       cargo xtask demo serve [--port N]    the server alone, for the Android sample or curl, on loopback (default $SHOP_PORT):
@@ -57,8 +59,9 @@ internal data class Options(
             |  --from SECOND       where in the trace to begin, its first second being 0 (default: drawn by the seed, among windows that
             |                      are dead and alive for a tenth of their time each or more)
             |  --seconds N         length of the ride (default $GENERATED_SECONDS, with --trace $TRACE_SECONDS)
-            |  --loss-late-ms N    how late Comeback hears of a loss (default 5000); a return before that cancels the news
-            |  --return-late-ms N  how late it hears of the return (default 500)
+            |  --loss-late-ms N    how late the phone notices a loss, and Comeback with it (default 5000); it never notices one that is
+            |                      over by then
+            |  --return-late-ms N  how late a phone that noticed is online again after the link's return (default 500)
             |  --client NAME       how Comeback is put to work (default okhttp):
             |${Client.entries.joinToString("\n|") { "                        %-10s %s".format(it.option, it.what) }}
             |  --json              print the figures as the last line on stdout: sends are the requests the server received, lag runs

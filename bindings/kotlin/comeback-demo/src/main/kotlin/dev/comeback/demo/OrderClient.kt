@@ -1,6 +1,7 @@
 // What both clients have in common, and the one without Comeback.
 package dev.comeback.demo
 
+import dev.comeback.testing.FakeLink
 import okhttp3.Call
 import okhttp3.MediaType.Companion.toMediaType
 import okhttp3.OkHttpClient
@@ -42,7 +43,7 @@ internal class OrderClient(
         val request =
             Request
                 .Builder()
-                .url("http://127.0.0.1:$port/orders")
+                .url("http://$SHOP:$port/orders")
                 .post("""{"tap":${record.tap.id}}""".toRequestBody(JSON))
                 .tag(TapRecord::class.java, record)
                 .prepared(record)
@@ -62,19 +63,24 @@ internal class OrderClient(
     companion object {
         private val JSON = "application/json".toMediaType()
 
-        /** What both clients are built on. The timeouts are OkHttp's usual ones, written out. */
-        fun common(): OkHttpClient.Builder =
+        /** Every name is the phone's own computer on a [FakeLink]; a name is looked up as an app does, and fails as on Android. */
+        const val SHOP = "shop.test"
+
+        /** What both clients are built on: the phone's sockets and look-ups. The timeouts are OkHttp's usual ones, written out. */
+        fun common(link: FakeLink): OkHttpClient.Builder =
             OkHttpClient
                 .Builder()
+                .socketFactory(link.socketFactory)
+                .dns { host -> link.resolve(host) }
                 .connectTimeout(10, TimeUnit.SECONDS)
                 .readTimeout(10, TimeUnit.SECONDS)
                 .writeTimeout(10, TimeUnit.SECONDS)
 
-        fun handWritten(): OrderClient =
+        fun handWritten(link: FakeLink): OrderClient =
             OrderClient(
                 HAND_WRITTEN,
                 "interceptor with Thread.sleep: 4 sends, full jitter 1–8 s, OkHttp's silent re-sends on, no idempotency key, deaf to the network",
-                common().addInterceptor(HandWrittenInterceptor()).addInterceptor(AttemptRecorder).build(),
+                common(link).addInterceptor(HandWrittenInterceptor()).addInterceptor(AttemptRecorder).build(),
             )
     }
 }

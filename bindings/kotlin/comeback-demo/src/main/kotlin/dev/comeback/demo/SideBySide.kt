@@ -7,8 +7,9 @@ import java.util.concurrent.atomic.AtomicLong
 import kotlin.concurrent.thread
 
 /**
- * One ride, in real time: two clients, each with a server and a link of its own. Both links die and return at the same
- * instants, each tap starts a thread at either client at the same instant, and nothing else happens.
+ * One ride, in real time: two clients, each with a server, a link and a phone of its own. Both links die and return at the same
+ * instants, and both phones notice it at the same instants; each tap starts a thread at either client at the same instant, and nothing else
+ * happens.
  */
 internal class SideBySide(
     private val seed: Long,
@@ -21,8 +22,8 @@ internal class SideBySide(
     private val phone = PhoneKnowledge(::now)
     private val lanes =
         listOf(
-            Lane { OrderClient.handWritten() },
-            Lane { link -> comebackClient(client, link.connectivity, lossLateMillis, returnLateMillis, phone) },
+            Lane { link -> OrderClient.handWritten(link) },
+            Lane { link -> comebackClient(client, link, lossLateMillis, returnLateMillis, phone) },
         )
     private var startedAt = 0L
     private val threads = mutableListOf<Thread>()

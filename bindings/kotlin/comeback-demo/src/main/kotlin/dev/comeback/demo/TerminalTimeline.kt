@@ -51,7 +51,12 @@ internal class TerminalTimeline(
         for (story in stories) {
             val end = column(story.endedAt)
             for (at in column(story.tap.atMillis)..end) marks[at] = WAITING
-            for (attempt in story.attempts) if (!attempt.answered) marks[column(attempt.until)] = FAILED
+            for (attempt in story.attempts) {
+                if (attempt.until - attempt.from >= columnMillis) {
+                    for (at in column(attempt.from)..column(attempt.until)) marks[at] = IN_FLIGHT
+                }
+                if (!attempt.answered) marks[column(attempt.until)] = FAILED
+            }
             // A wake is often answered within its own column; one to the left it stays visible.
             for (wake in story.wakes) {
                 marks[if (column(wake) == end && end > 0 && marks[end - 1] == WAITING) end - 1 else column(wake)] =
@@ -91,6 +96,7 @@ internal class TerminalTimeline(
                 (if (paint.colours) paint.cell("  ", null, true) else SHADE + SHADE) to "no signal",
                 painted(KNOWN) to "the phone knows",
                 painted(WAITING) to "waiting",
+                painted(IN_FLIGHT) to "in flight",
                 painted(FAILED) to "attempt failed",
                 painted(WOKEN) to "woken by the network's return",
                 painted(SERVED) to "served",
@@ -131,6 +137,7 @@ internal class TerminalTimeline(
         val NOTHING = Mark(' ', null)
         val KNOWN = Mark('▔', Paint.BLUE)
         val WAITING = Mark('─', Paint.GREY)
+        val IN_FLIGHT = Mark('━', Paint.GREY)
         val FAILED = Mark('×', Paint.ORANGE)
         val WOKEN = Mark('▲', Paint.BLUE)
         val SERVED = Mark('✓', Paint.GREEN)

@@ -23,7 +23,7 @@ class RideInRealTimeTest {
         assertEquals(9, score.succeeded)
         assertEquals(9, score.orders)
         assertEquals(0, score.duplicates)
-        assertEquals(1, score.replays)
+        assertEquals(1, score.replays, "$score ${run.knownOffline}")
         assertTrue(score.wakes >= 8, "${score.wakes} wakes")
         assertTrue(score.lags.max() < 3500, "${score.lags}")
         assertEquals(1, run.knownOffline.size)

@@ -15,7 +15,7 @@ class TerminalTimelineTest {
         assertEquals(
             listOf(
                 "  0s        2░░░░░░░░░4░░░░░░░░░6         8         10",
-                "           ─×──────────────────────2           ─✓",
+                "           ─×─────────────────────━2           ━✓",
                 "            ░░░░░×────✗░░░░░░░░░",
             ).joinToString("\n"),
             timeline.lines(run.handWritten).joinToString("\n"),
@@ -62,7 +62,9 @@ class TerminalTimelineTest {
     @Test
     fun `the legend names every mark`() {
         val legend = TerminalTimeline(run, 100, Paint(colours = false)).legend().joinToString("\n")
-        val marks = "░░ no signal|▔ the phone knows|─ waiting|× attempt failed|▲ woken|✓ served|2 ordered twice|✗ gave up|? gave up, yet"
+        val marks =
+            "░░ no signal|▔ the phone knows|─ waiting|━ in flight|× attempt failed|▲ woken|" +
+                "✓ served|2 ordered twice|✗ gave up|? gave up, yet"
         for (mark in marks.split('|')) {
             assertTrue(mark in legend, mark)
         }

@@ -87,17 +87,19 @@ class FakeLinkTest {
     }
 
     @Test
-    fun `a cut resets a connection, and refuses new ones`() {
-        val link = link(echo())
-        val client = connect(link)
-        client.say("hello")
-        link.cut()
-        assertFailsWith<SocketException> { client.getInputStream().read() }
-        repeat(5) { assertFailsWith<ConnectException> { connect(link) } }
+    fun `a loss that is noticed at once resets a connection, and refuses new ones`() {
+        for (outage in FakeLink.Outage.entries) {
+            val link = link(echo())
+            val client = connect(link)
+            client.say("hello")
+            link.cut(outage = outage)
+            assertFailsWith<SocketException> { client.getInputStream().read() }
+            repeat(5) { assertFailsWith<ConnectException> { connect(link) } }
+        }
     }
 
     @Test
-    fun `the server's side of a connection is reset too`() {
+    fun `where the other end goes away, the server's side of a connection is reset too`() {
         val ended = CountDownLatch(1)
         var end: Throwable? = null
         val port =
@@ -108,7 +110,7 @@ class FakeLinkTest {
             }
         val link = link(port)
         connect(link).getInputStream().read()
-        link.cut()
+        link.cut(outage = FakeLink.Outage.RESET)
         assertTrue(ended.await(10, TimeUnit.SECONDS))
         assertTrue(end is SocketException, "$end")
     }
@@ -174,7 +176,7 @@ class FakeLinkTest {
         val link = link(echo())
         val heard = CountDownLatch(1)
         link.connectivity.subscribe { heard.countDown() }
-        link.cut(toldAfterMillis = 3_600_000)
+        link.cut(toldAfterMillis = 3_600_000, FakeLink.Outage.RESET)
         assertFailsWith<ConnectException> { connect(link) }
         assertEquals(NetworkState.ONLINE, link.connectivity.snapshot.state)
         link.cut(toldAfterMillis = 1)
