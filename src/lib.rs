@@ -75,7 +75,8 @@
 //! );
 //! assert_eq!(stopped, None);
 //! ```
-
+//!
+#![doc = include_str!("../docs/glossary.md")]
 #![cfg_attr(not(feature = "uniffi"), forbid(unsafe_code))]
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 mod support;
 
 use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 use comeback::RetryPolicy;
 use serde_json::Value;
@@ -107,4 +108,71 @@ fn every_vector_names_a_rule_of_the_design() {
         strangers.is_empty(),
         "docs/design.md has no rule of these names: {strangers:#?}"
     );
+}
+
+/// The crate's front page includes the file.
+#[test]
+fn the_glossary_stands_on_the_front_page_of_kotlin_s_documentation_too() {
+    let front = include_str!("../bindings/kotlin/comeback-docs/packages.md");
+    assert!(front.contains(include_str!("../docs/glossary.md")));
+}
+
+/// The pages: README, CONTRIBUTING and everything in docs/.
+fn pages() -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut pages = vec![root.join("README.md"), root.join("CONTRIBUTING.md")];
+    for folder in ["docs", "docs/adr"] {
+        let files = std::fs::read_dir(root.join(folder)).expect(folder);
+        pages.extend(files.map(|file| file.expect("a file").path()));
+    }
+    pages.retain(|page| page.extension().is_some_and(|extension| extension == "md"));
+    pages
+}
+
+#[test]
+fn every_link_between_pages_leads_somewhere() {
+    let mut dead = Vec::new();
+    let mut links = 0;
+    for page in pages() {
+        let text = std::fs::read_to_string(&page).expect("a page");
+        for link in text
+            .split("](")
+            .skip(1)
+            .filter_map(|rest| rest.split(')').next())
+        {
+            let (file, heading) = link.split_once('#').unwrap_or((link, ""));
+            if file.contains("://") {
+                continue;
+            }
+            links += 1;
+            let target = if file.is_empty() {
+                page.clone()
+            } else {
+                page.with_file_name(file)
+            };
+            let is_there = target.exists()
+                && (heading.is_empty() || headings(&target).iter().any(|name| name == heading));
+            if !is_there {
+                dead.push(format!("{}: {link}", page.display()));
+            }
+        }
+    }
+    assert!(links > 30, "only {links} links were found");
+    assert!(dead.is_empty(), "{dead:#?}");
+}
+
+/// A page's headings, as a link names them.
+fn headings(page: &Path) -> Vec<String> {
+    let text = std::fs::read_to_string(page).expect("a page");
+    let kept = |letter: &char| letter.is_alphanumeric() || " -_".contains(*letter);
+    text.lines()
+        .filter(|line| line.starts_with('#'))
+        .map(|line| line.trim_start_matches('#').trim().to_lowercase())
+        .map(|name| {
+            name.chars()
+                .filter(kept)
+                .collect::<String>()
+                .replace(' ', "-")
+        })
+        .collect()
 }

@@ -70,6 +70,17 @@ dependencies {
 }
 
 publishing {
+    repositories {
+        // Only a release says where to: `-PmavenReleaseUrl=…`, with the account in the environment.
+        providers.gradleProperty("mavenReleaseUrl").orNull?.let { address ->
+            maven(address) {
+                credentials {
+                    username = System.getenv("MAVEN_USERNAME")
+                    password = System.getenv("MAVEN_PASSWORD")
+                }
+            }
+        }
+    }
     publications {
         register<MavenPublication>("release") {
             afterEvaluate { from(components["release"]) }
