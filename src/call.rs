@@ -21,7 +21,7 @@ pub(crate) const ASK_WITHIN: i64 = 30 * SECOND;
 /// A later attempt's inactivity timeouts are not shorter than this.
 const LEAST_INACTIVITY: i64 = 2 * SECOND;
 /// With `offline = auto` a call parks while the loss is younger than this.
-const YOUNG_LOSS: i64 = 120 * SECOND;
+const YOUNG_LOSS: i64 = 600 * SECOND;
 
 /// What the driver sees at the moment it asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +32,28 @@ pub struct Signals {
     pub network: Snapshot,
     /// The wall clock as Unix milliseconds, for HTTP dates only; `None` if unknown.
     pub wall_ms: Option<i64>,
+}
+
+impl Signals {
+    /// The same as a call with this policy sees them.
+    #[inline]
+    pub(crate) fn seen_by(&self, policy: &RetryPolicy) -> Signals {
+        Signals {
+            network: self.network.seen_by(policy),
+            ..*self
+        }
+    }
+}
+
+impl Snapshot {
+    /// The network as a call with this policy sees it: where that says `ignore`, nothing is ever known.
+    #[inline]
+    pub(crate) fn seen_by(&self, policy: &RetryPolicy) -> Snapshot {
+        match policy.offline {
+            Offline::Ignore => Snapshot::UNKNOWN,
+            Offline::Auto | Offline::Park | Offline::FailFast => *self,
+        }
+    }
 }
 
 /// What an attempt may take, from its start.
@@ -221,7 +243,7 @@ pub(crate) fn fails_fast(policy: &RetryPolicy, network: &Snapshot, now: Instant)
     match policy.offline {
         Offline::FailFast => true,
         Offline::Auto => now.nanos_since(network.since) >= YOUNG_LOSS,
-        Offline::Park => false,
+        Offline::Park | Offline::Ignore => false,
     }
 }
 

@@ -104,6 +104,8 @@ impl Network {
 pub struct Hub {
     snapshot: Snapshot,
     default: Option<Network>,
+    /// Somebody switched the network off.
+    is_deliberate: bool,
 }
 
 /// What a restored edge moved besides the epoch.
@@ -191,6 +193,18 @@ impl Hub {
         self.settle(now, NetworkState::Unknown, edge)
     }
 
+    /// The network was switched off on purpose (airplane mode), or no longer is. No edge. While it is on, being offline is as old as can be,
+    /// whenever it began; when it is switched off while offline, the loss begins now. What is told twice changes nothing.
+    pub fn deliberate(&mut self, now: Instant, on: bool) -> Snapshot {
+        if on != self.is_deliberate {
+            self.is_deliberate = on;
+            if self.snapshot.state == NetworkState::Offline {
+                self.snapshot.since = if on { Instant::LONG_AGO } else { now };
+            }
+        }
+        self.snapshot
+    }
+
     /// Somebody knows better: the network works again. Always an edge; what was not known stays unknown.
     pub fn restored(&mut self, now: Instant) -> Snapshot {
         let state = match self.snapshot.state {
@@ -241,6 +255,9 @@ impl Hub {
         after.state = state;
         if state != before.state && !(before.is_absent() && after.is_absent()) {
             after.since = now;
+        }
+        if state == NetworkState::Offline && self.is_deliberate {
+            after.since = Instant::LONG_AGO;
         }
         if edge != Edge::None {
             after.epoch += 1;

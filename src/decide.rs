@@ -60,6 +60,7 @@ pub(crate) fn decide_after(
     signals: &Signals,
     is_last: bool,
 ) -> Step<Decision> {
+    let (noted, signals) = (&noted.seen_by(policy), &signals.seen_by(policy));
     let now = call.see(signals.now);
     let class = classify(policy, &call.request, outcome);
     // An attempt that was begun without a network and got nowhere has cost nothing.

@@ -39,6 +39,7 @@ pub fn interrupt(
     signals: &Signals,
     evidence: &Evidence<'_>,
 ) -> Step<Interruption> {
+    let (noted, signals) = (&noted.seen_by(policy), &signals.seen_by(policy));
     let now = call.see(signals.now);
     let request = &call.request;
     let sent_nothing = evidence.is_never_sent();

@@ -88,6 +88,7 @@ mod instant;
 mod policy;
 
 mod backoff;
+mod loopback;
 mod request;
 mod retry_after;
 
@@ -134,6 +135,7 @@ pub use execute::{
 pub use execute::{Executor, ExecutorBuilder, ExecutorError, HttpError, HttpRequest, Reported};
 pub use instant::Instant;
 pub use interrupt::{Interruption, interrupt};
+pub use loopback::is_loopback;
 pub use outcome::{Evidence, FailureKind, InnerRequest, Outcome, OutcomeClass, What, classify};
 pub use policy::{
     ClientResends, Forgiving, Jitter, KeyForm, KeyRule, Offline, PolicyBuilder, PolicyError,

@@ -21,6 +21,7 @@
 mod builder;
 mod error;
 mod json;
+mod twice;
 
 use std::fmt;
 use std::time::Duration;
@@ -103,13 +104,17 @@ pub enum Wake {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Offline {
-    /// Park while the loss is younger than two minutes, then fail fast. Where there was no network when the monitor began, the loss counts as old.
+    /// Park while the loss is younger than ten minutes, then fail fast. A loss counts as old where there was no network when the monitor
+    /// began, and while the network is off on purpose (airplane mode).
     #[default]
     Auto,
     /// Wait for the network as long as the caps allow.
     Park,
     /// Stop at once.
     FailFast,
+    /// The call does not go over the phone's default network (a LAN, a bound network), so nothing is known of its own: it never parks, and no
+    /// edge touches it. Calls to a loopback host are such by themselves.
+    Ignore,
 }
 
 /// The idempotency key: where it stands, how it is written, who makes it.
@@ -164,19 +169,29 @@ impl Window {
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Statuses([u64; 4]);
 
+/// What a server or a proxy before it says when another attempt may well succeed; 520 to 530 are those of the large content delivery networks.
+const DEFAULT_STATUSES: [u16; 14] = [
+    408, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529, 530,
+];
+
 impl Statuses {
     const FIRST: u16 = 400;
     const LAST: u16 = 599;
 
     pub(crate) const fn of(statuses: &[u16]) -> Statuses {
-        let mut bits = [0; 4];
+        let mut set = Statuses([0; 4]);
         let mut index = 0;
         while index < statuses.len() {
-            let bit = statuses[index] - Statuses::FIRST;
-            bits[(bit / 64) as usize] |= 1 << (bit % 64);
+            set = set.with(statuses[index]);
             index += 1;
         }
-        Statuses(bits)
+        set
+    }
+
+    const fn with(mut self, status: u16) -> Statuses {
+        let bit = status - Statuses::FIRST;
+        self.0[(bit / 64) as usize] |= 1 << (bit % 64);
+        self
     }
 
     pub(crate) fn contains(&self, status: u16) -> bool {
@@ -209,15 +224,16 @@ impl fmt::Debug for Statuses {
 /// | `base`, `factor`, `cap` | the window, see [`Window`] | 1 s, 2, 8 s | 1 ms ≤ base ≤ cap ≤ 24 h; 1 ≤ factor ≤ 10, at most three decimals |
 /// | `overload` | another window after 429 and 503 | none | the same rules |
 /// | `jitter` | how a wait is drawn from its window | full | |
-/// | `retry_statuses` | the whole set of transient statuses | 408 425 429 500 502 503 504 | 400 to 599 |
+/// | `retry_statuses` | the whole set of transient statuses | 408 425 429 500 502 503 504 520 521 522 523 524 529 530 | 400 to 599 |
 /// | `repeat` | may what perhaps arrived go again | auto | |
 /// | `key` | the idempotency key | `Idempotency-Key`, bare, not made | a header name |
 /// | `client_resends` | the client's own silent re-sends | keep | |
 /// | `should_retry_header` | name of a server's explicit word | none | a header name |
 /// | `wake` | which drawn waits an edge ends | any | |
 /// | `wake_spread` | a woken call waits U\[0, spread\] more | 0 | 0 to `cap` |
-/// | `offline` | known offline: park or stop | auto | |
+/// | `offline` | known offline: park or stop; or ignore what is known | auto | |
 /// | `offline_probe` | while parked, one attempt after this long | 10 s | 1 s to 24 h, or none |
+/// | `read_body` | read the response's body within the attempt, up to so many bytes | none | 0 to 16 MiB (16777216), or none |
 ///
 /// Durations are whole milliseconds. As a serde value a policy is an object with these names in `snake_case`, durations as
 /// numbers of milliseconds; a missing field means its default, null means none.
@@ -240,6 +256,8 @@ pub struct RetryPolicy {
     pub(crate) wake_spread: i64,
     pub(crate) offline: Offline,
     pub(crate) offline_probe: Option<i64>,
+    /// In bytes.
+    pub(crate) read_body: Option<u32>,
 }
 
 impl Default for RetryPolicy {
@@ -257,7 +275,7 @@ impl Default for RetryPolicy {
             },
             overload: None,
             jitter: Jitter::Full,
-            retry_statuses: const { Statuses::of(&[408, 425, 429, 500, 502, 503, 504]) },
+            retry_statuses: const { Statuses::of(&DEFAULT_STATUSES) },
             repeat: Repeat::Auto,
             key: KeyRule::default(),
             client_resends: ClientResends::Keep,
@@ -266,16 +284,19 @@ impl Default for RetryPolicy {
             wake_spread: 0,
             offline: Offline::Auto,
             offline_probe: Some(10 * SECOND),
+            read_body: None,
         }
     }
 }
 
 impl RetryPolicy {
-    /// For what must not happen twice: 3 attempts within 15 s, the client's own re-sends off.
+    /// For what must not happen twice: 3 attempts within 15 s, the client's own re-sends off. A keyed request that the server is still busy
+    /// with (409) goes again.
     pub fn payment() -> RetryPolicy {
         RetryPolicy {
             max_attempts: 3,
             max_elapsed: 15 * SECOND,
+            retry_statuses: const { Statuses::of(&DEFAULT_STATUSES).with(409) },
             client_resends: ClientResends::Off,
             ..RetryPolicy::default()
         }
@@ -396,6 +417,12 @@ impl RetryPolicy {
     /// How long after parking one attempt is made all the same.
     pub fn offline_probe(&self) -> Option<Duration> {
         self.offline_probe.map(duration)
+    }
+
+    /// How many bytes of the response's body are read within the attempt, so that an answer that breaks after its head is a failed attempt
+    /// too. Of a longer body the rest is handed on unread.
+    pub fn read_body(&self) -> Option<u32> {
+        self.read_body
     }
 }
 

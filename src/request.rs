@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::instant::duration;
-use crate::policy::{ClientResends, KeyForm, Repeat, RetryPolicy};
+use crate::policy::{ClientResends, KeyForm, Offline, Repeat, RetryPolicy};
 use std::time::Duration;
 
 /// A request method.
@@ -175,6 +175,10 @@ pub struct DriverFacts {
     pub cut_after: Option<Duration>,
     /// What becomes of the client's own re-sends.
     pub client_resends: ClientResends,
+    /// How many bytes of a response's body are read within the attempt, if any.
+    pub read_body: Option<u32>,
+    /// Whether nothing is ever known of the network: what a driver does by the network's snapshot it does by [`Snapshot::UNKNOWN`](crate::Snapshot::UNKNOWN).
+    pub ignores_network: bool,
     /// The most counted attempts, the first included: a client with a cap of its own must allow more sends.
     pub max_attempts: u32,
 }
@@ -208,6 +212,8 @@ impl DriverFacts {
             connect_timeout: policy.connect_timeout(),
             cut_after: policy.cut_at_deadline.then(|| duration(policy.max_elapsed)),
             client_resends: policy.client_resends,
+            read_body: policy.read_body,
+            ignores_network: policy.offline == Offline::Ignore,
             max_attempts: policy.max_attempts,
         }
     }

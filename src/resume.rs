@@ -29,6 +29,7 @@ pub struct Go {
 
 /// Asked after a timer, at an edge, or at any other moment; asking early or twice is harmless and makes no event.
 pub fn resume(policy: &RetryPolicy, mut waiting: Waiting, signals: &Signals) -> Step<Resumed> {
+    let signals = &signals.seen_by(policy);
     let now = waiting.call.see(signals.now);
     let last_start = waiting.call.last_start(policy);
     if now > last_start {

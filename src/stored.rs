@@ -10,7 +10,7 @@ use crate::call::{Call, Waiting};
 use crate::policy::RetryPolicy;
 
 /// Raised with every change of a stored form.
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
 
 /// A value with a stored form of its own, so that a call in flight is not taken for one that waits.
 pub(crate) trait Stored: Serialize + DeserializeOwned {
@@ -181,7 +181,7 @@ mod tests {
         let mut newer = bytes.clone();
         newer[0] = VERSION + 1;
         let told = load::<Call>(&newer).unwrap_err().to_string();
-        assert!(told.contains("version is 3"), "{told}");
+        assert!(told.contains("version is 4"), "{told}");
         for end in 0..bytes.len() {
             load::<Call>(&bytes[..end]).unwrap_err();
         }
@@ -193,15 +193,15 @@ mod tests {
     fn the_stored_forms_are_these() {
         assert_eq!(
             hex(&store(&RetryPolicy::payment()).unwrap()),
-            "0270039875000000e8070000000000000040c03e0000079803a903ad03f403f603f703f803000f4964656d706f74656e63792d4b65790000010000000001904e"
+            "0370039875000000e8070000000000000040c03e00000f98039903a903ad03f403f603f703f803880489048a048b048c0491049204000f4964656d706f74656e63792d4b65790000010000000001904e00"
         );
         assert_eq!(
             hex(&store(&call()).unwrap()),
-            "0263000000000100ffffffffffffffffff01ffffffffffffffffff01ffffffffffffffffff0100000000000000"
+            "0363000000000100ffffffffffffffffff01ffffffffffffffffff01ffffffffffffffffff0100000000000000"
         );
         assert_eq!(
             hex(&store(&waiting()).unwrap()),
-            "027704000000010007d00ff02e01feffffffffffffffff0101010101e8d1e2f302000000f02ef0feacf30e020180a8d6b907f0bedfc04a0001f02e8090dfc04a"
+            "037704000000010007d00ff02e01feffffffffffffffff0101010101e8d1e2f302000000f02ef0feacf30e020180a8d6b907f0bedfc04a0001f02e8090dfc04a"
         );
     }
 

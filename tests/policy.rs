@@ -108,6 +108,20 @@ fn what_is_no_json_object_is_no_policy() {
 }
 
 #[test]
+fn a_field_that_is_there_twice_is_refused() {
+    each("policy.json", "duplicates", |case| {
+        let text = case["text"].as_str().expect("a text");
+        if serde_json::from_str::<RetryPolicy>(text).is_ok() {
+            return Err("accepted as a serde value".to_owned());
+        }
+        match RetryPolicy::from_json(text) {
+            Ok(policy) => Err(format!("accepted as {policy}")),
+            Err(error) => same(case["field"].as_str(), Some(error.field())),
+        }
+    });
+}
+
+#[test]
 fn remote_configuration_never_fails_and_says_what_it_did() {
     each("policy.json", "forgiving", |case| {
         let fallback = preset(case["fallback"].as_str().expect("a preset"));
@@ -145,6 +159,8 @@ fn a_policy_tells_a_driver_all_it_needs_before_a_first_attempt() {
             "connect_timeout": facts.connect_timeout.map(nanos),
             "cut_after": facts.cut_after.map(nanos),
             "client_resends": name(facts.client_resends),
+            "read_body": facts.read_body,
+            "ignores_network": facts.ignores_network,
             "max_attempts": facts.max_attempts,
         });
         let expected: serde_json::Map<String, Value> = object(case)
@@ -339,7 +355,8 @@ fn a_policy_prints_what_is_not_its_default() {
     );
     assert_eq!(
         RetryPolicy::payment().to_string(),
-        "RetryPolicy(3 attempts within 15s, client_resends = \"off\")"
+        "RetryPolicy(3 attempts within 15s, client_resends = \"off\", \
+         retry_statuses = [408,409,425,429,500,502,503,504,520,521,522,523,524,529,530])"
     );
     assert_eq!(
         RetryPolicy::read().to_string(),

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::future::poll_fn;
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 use std::task::{Poll, Waker};
 
 use crossbeam_utils::atomic::AtomicCell;
@@ -11,6 +11,7 @@ use super::clock::{Clock, SystemClock};
 use super::waiters::{Place, Waiters};
 use crate::connectivity::{Hub, Network, Snapshot};
 use crate::instant::Instant;
+use crate::policy::{Offline, RetryPolicy};
 
 /// What is known of the network, shared: tell it what the platform says, and the calls that wait on it wake at once. Cheap to clone; all
 /// clones are one.
@@ -34,7 +35,10 @@ struct Shared {
     hub: Waiters<Hub>,
     /// The hub's, to be read without its lock: whoever was woken reads it first.
     latest: AtomicCell<Snapshot>,
-    clock: Box<dyn Clock>,
+    clock: Arc<dyn Clock>,
+    with_loopback: bool,
+    /// The same clock, and nothing is ever told. Made at the first need.
+    unknown: OnceLock<Connectivity>,
 }
 
 impl Connectivity {
@@ -46,11 +50,37 @@ impl Connectivity {
     /// The same with another clock, which all calls on this hub go by; in tests [`TokioClock`](crate::TokioClock), so that whatever takes paused time
     /// counts.
     pub fn with_clock(clock: impl Clock) -> Connectivity {
+        Connectivity::of(Arc::new(clock), false)
+    }
+
+    fn of(clock: Arc<dyn Clock>, with_loopback: bool) -> Connectivity {
         Connectivity(Arc::new(Shared {
             hub: Waiters::new(Hub::new()),
             latest: AtomicCell::new(Snapshot::UNKNOWN),
-            clock: Box::new(clock),
+            clock,
+            with_loopback,
+            unknown: OnceLock::new(),
         }))
+    }
+
+    /// The same, and it concerns loopback hosts too, with the same clock; nothing is known yet. For a test whose server is on this machine: what is told
+    /// by hand stands for the network between the two.
+    ///
+    /// Otherwise a call to a loopback host knows nothing of the network, as if its policy said [`Offline::Ignore`].
+    pub fn with_loopback(self) -> Connectivity {
+        Connectivity::of(self.0.clock.clone(), true)
+    }
+
+    /// What a call with this policy knows of the network: nothing if the policy says `ignore`, or if the call goes to a loopback host.
+    pub(crate) fn known_to(&self, policy: &RetryPolicy, is_loopback: bool) -> Connectivity {
+        let concerns = !is_loopback || self.0.with_loopback;
+        if concerns && policy.offline != Offline::Ignore {
+            return self.clone();
+        }
+        let unknown = &self.0.unknown;
+        unknown
+            .get_or_init(|| Connectivity::of(self.0.clock.clone(), false))
+            .clone()
     }
 
     /// For calls that were given none: nobody tells it anything.
@@ -104,6 +134,11 @@ impl Connectivity {
         self.tell(Hub::failed)
     }
 
+    /// See [`Hub::deliberate`].
+    pub fn deliberate(&self, on: bool) -> Snapshot {
+        self.tell(|hub, now| hub.deliberate(now, on))
+    }
+
     /// See [`Hub::restored`].
     pub fn restored(&self) -> Snapshot {
         self.tell(Hub::restored)
@@ -133,13 +168,16 @@ impl Connectivity {
         self.0.hub.count()
     }
 
-    /// Only an edge concerns those who wait: whatever else changed they learn when they next ask.
+    /// Only an edge concerns those who wait, and a loss that is older than it was: whatever else changed they learn when they next ask.
     fn tell(&self, event: impl FnOnce(&mut Hub, Instant) -> Snapshot) -> Snapshot {
         self.0.hub.change(|hub| {
-            let before = hub.snapshot().epoch;
+            let before = hub.snapshot();
             let after = event(hub, self.0.clock.now());
             self.0.latest.store(after);
-            (after, after.epoch != before)
+            (
+                after,
+                after.epoch != before.epoch || after.since < before.since,
+            )
         })
     }
 }

@@ -113,6 +113,8 @@ pub(crate) struct CallSetting {
     pub(crate) connectivity: Connectivity,
     /// The client's own timeout of the whole call.
     pub(crate) client_end: Option<Instant>,
+    /// Whether the request stays on this machine, so that the network does not concern it.
+    pub(crate) is_loopback: bool,
     /// For replays; else from the operating system.
     pub(crate) seed: Option<u64>,
 }
@@ -123,6 +125,7 @@ impl CallSetting {
             facts,
             connectivity,
             client_end: None,
+            is_loopback: false,
             seed: None,
         }
     }
@@ -185,11 +188,12 @@ where
     P: Deref<Target = RetryPolicy>,
 {
     pub(crate) fn new(attempts: A, policy: P, setting: CallSetting) -> Drive<A, P> {
+        let connectivity = setting.connectivity.known_to(&policy, setting.is_loopback);
         Drive {
             attempts,
             policy,
             session: CallSession::new(setting.facts, setting.client_end, setting.seed),
-            waiter: Waiter::new(setting.connectivity),
+            waiter: Waiter::new(connectivity),
             phase: Phase::NotBegun,
             timer: Timer::new(),
         }

@@ -56,16 +56,20 @@ impl Backoff {
             max_elapsed: i64::MAX,
             cut_at_deadline: false,
             repeat: Repeat::Always,
-            offline: Offline::Park,
+            offline: match policy.offline {
+                Offline::Ignore => Offline::Ignore,
+                _ => Offline::Park,
+            },
             retry_statuses: const { Statuses::of(&[429, 503]) }, // those that `heeded` lets through
             ..policy.clone()
         };
         let mut session = new_session();
+        let connectivity = connectivity.known_to(&policy, false);
         session.note_attempt(connectivity.snapshot());
         Backoff {
             policy,
             session,
-            waiter: Waiter::new(connectivity.clone()),
+            waiter: Waiter::new(connectivity),
         }
     }
 

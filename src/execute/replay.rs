@@ -202,6 +202,7 @@ fn tell(hub: &Connectivity, step: &Value) -> crate::connectivity::Snapshot {
         "lost" => hub.lost(handle()),
         "failed" => hub.failed(),
         "restored" => hub.restored(),
+        "deliberate" => hub.deliberate(flag("on")),
         other => unreachable!("{other}"),
     }
 }

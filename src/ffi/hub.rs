@@ -81,6 +81,10 @@ impl ConnectivityHub {
         self.tell(|hub| hub.failed(Instant::from_nanos(now)))
     }
 
+    pub fn deliberate(&self, now: i64, on: bool) -> NetworkSnapshot {
+        self.tell(|hub| hub.deliberate(Instant::from_nanos(now), on))
+    }
+
     pub fn restored(&self, now: i64) -> NetworkSnapshot {
         self.tell(|hub| hub.restored(Instant::from_nanos(now)))
     }

@@ -22,6 +22,10 @@ pub struct CompiledPolicy {
     /// When after the beginning an attempt in flight is cut, if at all.
     pub cut_after: Option<i64>,
     pub client_resends_off: bool,
+    /// How many bytes of a response's body are read within the attempt, if any.
+    pub read_body_bytes: Option<i64>,
+    /// Whether nothing is ever known of the network.
+    pub ignores_network: bool,
     /// Methods that may be repeated without a key and without conditions.
     pub repeatable: Vec<String>,
     /// With a key.
@@ -127,6 +131,8 @@ fn compiled(policy: &RetryPolicy) -> CompiledPolicy {
         connect_timeout: facts.connect_timeout.map(nanos),
         cut_after: facts.cut_after.map(nanos),
         client_resends_off: facts.client_resends == ClientResends::Off,
+        read_body_bytes: facts.read_body.map(i64::from),
+        ignores_network: facts.ignores_network,
         repeatable: names(facts.repeatable),
         repeatable_keyed: names(facts.repeatable_keyed),
         repeatable_conditional: names(facts.repeatable_conditional),

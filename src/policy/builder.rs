@@ -11,6 +11,7 @@ use super::{
 use crate::instant::{MILLISECOND, SECOND, duration, nanos};
 
 pub(super) const ATTEMPTS: RangeInclusive<i64> = 1..=100;
+pub(super) const BODY_BYTES: RangeInclusive<i64> = 0..=16 << 20;
 pub(super) const STATUSES: RangeInclusive<i64> = Statuses::FIRST as i64..=Statuses::LAST as i64;
 const DAY: i64 = 24 * 3_600 * SECOND;
 
@@ -209,6 +210,17 @@ impl PolicyBuilder {
             optional_length("offline_probe", probe.into()),
             |policy, probe| policy.offline_probe = probe,
         )
+    }
+
+    /// How many bytes of the response's body are read within the attempt: up to 16 MiB, or none. Drivers never do so with an event stream or
+    /// after an upgrade.
+    pub fn read_body(self, bytes: impl Into<Option<u32>>) -> Self {
+        let checked = bytes
+            .into()
+            .map(|bytes| whole("read_body", bytes.into(), BODY_BYTES).map(|_| bytes));
+        self.set(checked.transpose(), |policy, bytes| {
+            policy.read_body = bytes;
+        })
     }
 
     /// The policy.

@@ -7,7 +7,8 @@ use serde::de::{self, Deserialize, DeserializeOwned, Deserializer};
 use serde::ser::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use super::builder::{ATTEMPTS, STATUSES, length_rule, whole};
+use super::builder::{ATTEMPTS, BODY_BYTES, STATUSES, length_rule, whole};
+use super::twice::Read;
 use super::{
     ClientResends, Jitter, KeyRule, Offline, PolicyBuilder, PolicyError, Repeat, RetryPolicy, Wake,
     Window,
@@ -40,9 +41,9 @@ impl RetryPolicy {
     /// ```
     ///
     /// # Errors
-    /// No JSON object, an unknown field, or an invalid value: field, value and rule.
+    /// No JSON object, an unknown field, a field that is there twice, or an invalid value: field, value and rule.
     pub fn from_json(json: &str) -> Result<RetryPolicy, PolicyError> {
-        strict(RetryPolicy::builder(), &parse(json)?)
+        strict(RetryPolicy::builder(), read_text(json)?)
     }
 
     /// This policy with the fields of a JSON object set over it, strictly.
@@ -50,20 +51,23 @@ impl RetryPolicy {
     /// # Errors
     /// As [`from_json`](Self::from_json).
     pub fn with_json(&self, json: &str) -> Result<RetryPolicy, PolicyError> {
-        strict(self.to_builder(), &parse(json)?)
+        strict(self.to_builder(), read_text(json)?)
     }
 
     /// Reads remote configuration: unknown fields are passed over, and one invalid value, or a text that is no JSON object, means
-    /// the whole `fallback`. Never fails, and says what it did. A missing field means its default, not the fallback's.
+    /// the whole `fallback`. Never fails, and says what it did. A missing field means its default, not the fallback's; of a field that is there twice the
+    /// later counts.
     pub fn from_json_or(json: &str, fallback: &RetryPolicy) -> Forgiving {
         let mut ignored = Vec::new();
-        let read = parse(json).and_then(|document| {
-            let pass_over = &mut |name: String, _: &Value| {
-                ignored.push(name);
-                Ok(())
-            };
-            read(RetryPolicy::builder(), &document, pass_over).build()
-        });
+        let read = read_text(json)
+            .and_then(|read| object_of(read.value))
+            .and_then(|document| {
+                let pass_over = &mut |name: String, _: &Value| {
+                    ignored.push(name);
+                    Ok(())
+                };
+                read(RetryPolicy::builder(), &document, pass_over).build()
+            });
         let (policy, problem) = match read {
             Ok(policy) => (policy, None),
             Err(problem) => (fallback.clone(), Some(problem)),
@@ -79,18 +83,19 @@ impl RetryPolicy {
 /// What becomes of a name that no field has: an error where it is refused.
 type Unknown<'a> = &'a mut dyn FnMut(String, &Value) -> Result<(), PolicyError>;
 
-fn parse(json: &str) -> Result<Map<String, Value>, PolicyError> {
-    match serde_json::from_str(json) {
-        Ok(Value::Object(document)) => Ok(document),
-        Ok(other) => Err(PolicyError::new("policy", other, "must be a JSON object")),
-        Err(error) => Err(PolicyError::no_json(json, &error)),
+fn read_text(json: &str) -> Result<Read, PolicyError> {
+    serde_json::from_str(json).map_err(|error| PolicyError::no_json(json, &error))
+}
+
+fn object_of(value: Value) -> Result<Map<String, Value>, PolicyError> {
+    match value {
+        Value::Object(document) => Ok(document),
+        other => Err(PolicyError::new("policy", other, "must be a JSON object")),
     }
 }
 
-fn strict(
-    builder: PolicyBuilder,
-    document: &Map<String, Value>,
-) -> Result<RetryPolicy, PolicyError> {
+fn strict(builder: PolicyBuilder, read_in: Read) -> Result<RetryPolicy, PolicyError> {
+    let document = object_of(read_in.once()?)?;
     let refuse = &mut |name: String, value: &Value| {
         Err(PolicyError::new(
             name,
@@ -98,7 +103,7 @@ fn strict(
             "is not a field of a policy; see the table of RetryPolicy for their names",
         ))
     };
-    read(builder, document, refuse).build()
+    read(builder, &document, refuse).build()
 }
 
 /// Reads on after an invalid value, so that every unknown name is met; the builder remembers the first.
@@ -158,10 +163,14 @@ fn read(
             ),
             "wake_spread" => builder.take(milliseconds(field, value), PolicyBuilder::wake_spread),
             "offline" => builder.take(
-                one_of(field, value, "auto, park, fail_fast"),
+                one_of(field, value, "auto, park, fail_fast, ignore"),
                 PolicyBuilder::offline,
             ),
             "offline_probe" => builder.take(timeout(), PolicyBuilder::offline_probe),
+            "read_body" => builder.take(
+                optional(field, value, |field, value| small(field, value, BODY_BYTES)),
+                PolicyBuilder::read_body,
+            ),
             _ => builder.take(unknown(name.clone(), value), |builder, ()| builder),
         };
     }
@@ -325,6 +334,7 @@ struct Document {
     wake_spread: u64,
     offline: Offline,
     offline_probe: Option<u64>,
+    read_body: Option<u32>,
 }
 
 impl Default for Document {
@@ -379,6 +389,7 @@ impl From<&RetryPolicy> for Document {
             wake_spread: milliseconds_of(policy.wake_spread),
             offline: policy.offline,
             offline_probe: policy.offline_probe.map(milliseconds_of),
+            read_body: policy.read_body,
         }
     }
 }
@@ -406,7 +417,8 @@ impl TryFrom<Document> for RetryPolicy {
             .wake(written.wake)
             .wake_spread(length(written.wake_spread))
             .offline(written.offline)
-            .offline_probe(written.offline_probe.map(length));
+            .offline_probe(written.offline_probe.map(length))
+            .read_body(written.read_body);
         match written.overload {
             Some(window) => {
                 builder.overload(length(window.base), window.factor, length(window.cap))
@@ -426,8 +438,8 @@ impl Serialize for RetryPolicy {
 impl<'de> Deserialize<'de> for RetryPolicy {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<RetryPolicy, D::Error> {
         if deserializer.is_human_readable() {
-            let document = Map::deserialize(deserializer)?;
-            strict(RetryPolicy::builder(), &document).map_err(de::Error::custom)
+            let document = Read::deserialize(deserializer)?;
+            strict(RetryPolicy::builder(), document).map_err(de::Error::custom)
         } else {
             Document::deserialize(deserializer)?
                 .try_into()

@@ -36,7 +36,10 @@ async fn the_last_response_is_the_answer_and_is_open() {
 #[tokio::test(start_paused = true)]
 async fn a_response_that_was_closed_is_never_returned() {
     let server = Server::start([Act::Status(503, vec![("x-request", "17".to_owned())])]).await;
-    let (hub, log) = (Connectivity::with_clock(TokioClock::new()), Log::new());
+    let (hub, log) = (
+        Connectivity::with_clock(TokioClock::new()).with_loopback(),
+        Log::new(),
+    );
     let executor = with(every(Duration::from_secs(1)), |builder| {
         builder.connectivity(hub).listener(log.listener())
     });

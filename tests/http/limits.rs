@@ -19,7 +19,7 @@ const SECOND: Duration = Duration::from_secs(1);
 
 /// An executor for whom time jumps.
 fn executor(policy: PolicyBuilder) -> Executor {
-    let hub = Connectivity::with_clock(TokioClock::new());
+    let hub = Connectivity::with_clock(TokioClock::new()).with_loopback();
     ground::with(policy, |builder| builder.connectivity(hub))
 }
 
@@ -226,7 +226,7 @@ async fn the_requests_own_timeout_is_told_as_such_even_if_the_deadline_cuts() {
     for acts in [vec![Act::Stall], vec![Act::status(503), Act::Stall]] {
         let server = Server::start(acts).await;
         let executor = ground::with(every(SECOND).cut_at_deadline(true), |builder| {
-            builder.connectivity(Connectivity::with_clock(Ahead(TokioClock::new())))
+            builder.connectivity(Connectivity::with_clock(Ahead(TokioClock::new())).with_loopback())
         });
         let request = executor.get(server.url("/")).timeout(4 * SECOND);
         let result = request.send().await;

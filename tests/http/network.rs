@@ -2,7 +2,11 @@
 
 use std::time::Duration;
 
-use comeback::{Connectivity, Event, Executor, FailureKind, Network, Reported, WokenBy};
+use comeback::{
+    Connectivity, Event, Executor, FailureKind, HttpError, Network, Offline, Reason, Reported,
+    WaitReason, WokenBy,
+};
+use reqwest::Response;
 
 use crate::authority::Authority;
 use crate::ground::{Log, every, failed, soon, with};
@@ -12,7 +16,7 @@ const LONG: Duration = Duration::from_secs(15);
 
 /// Wi-Fi is there; `handover` replaces it.
 fn on_wifi() -> Connectivity {
-    let hub = Connectivity::new();
+    let hub = Connectivity::new().with_loopback();
     hub.available(Network::usable(1));
     hub
 }
@@ -30,7 +34,7 @@ async fn warm(executor: &Executor, server: &Server) {
 #[tokio::test]
 async fn a_restored_edge_ends_a_pending_wait() {
     let server = Server::start([Act::status(503)]).await;
-    let (hub, log) = (Connectivity::new(), Log::new());
+    let (hub, log) = (Connectivity::new().with_loopback(), Log::new());
     let executor = with(every(LONG), |builder| {
         builder.connectivity(hub.clone()).listener(log.listener())
     });
@@ -176,7 +180,7 @@ async fn an_answer_whose_body_is_being_read_is_not_begun_anew() {
 async fn dropping_a_call_ends_its_request_at_the_server() {
     for is_http2 in [false, true] {
         let server = Server::start([Act::Stall]).await;
-        let hub = Connectivity::new();
+        let hub = Connectivity::new().with_loopback();
         let executor = with(soon(), |builder| {
             let builder = builder.connectivity(hub.clone());
             if is_http2 {
@@ -198,7 +202,7 @@ async fn dropping_a_call_ends_its_request_at_the_server() {
 #[tokio::test]
 async fn dropping_a_call_that_waits_leaves_nothing_behind() {
     let server = Server::start([Act::status(503)]).await;
-    let (hub, log) = (Connectivity::new(), Log::new());
+    let (hub, log) = (Connectivity::new().with_loopback(), Log::new());
     let executor = with(every(LONG), |builder| {
         builder.connectivity(hub.clone()).listener(log.listener())
     });
@@ -217,4 +221,54 @@ async fn until_waiting(hub: &Connectivity, count: usize) {
     while hub.waiting() != count {
         tokio::task::yield_now().await;
     }
+}
+
+/// An offline phone, and a server whose first attempt dies: where the state is known the call stops.
+async fn get_while_offline(hub: Connectivity, policy: Offline) -> Result<Response, HttpError> {
+    let server = Server::start([Act::ResetBeforeAnswer]).await;
+    hub.none_at_start();
+    let executor = with(soon().offline(policy), |builder| builder.connectivity(hub));
+    executor.get(server.url("/")).send().await
+}
+
+#[tokio::test]
+async fn a_call_to_a_loopback_host_knows_nothing_of_the_network() {
+    let hub = Connectivity::new();
+    let response = get_while_offline(hub, Offline::FailFast).await.unwrap();
+    assert_eq!(response.status(), 200);
+
+    let told_of_both = Connectivity::new().with_loopback();
+    let error = get_while_offline(told_of_both, Offline::FailFast)
+        .await
+        .unwrap_err();
+    assert_eq!(error.reason(), Some(Reason::Offline));
+}
+
+#[tokio::test]
+async fn a_call_whose_policy_ignores_the_network_neither_stops_nor_parks() {
+    let hub = Connectivity::new().with_loopback();
+    let response = get_while_offline(hub.clone(), Offline::Ignore)
+        .await
+        .unwrap();
+    let attempts = &response.retry_report().unwrap().attempts;
+    assert_eq!(attempts.len(), 1);
+    assert_eq!(attempts[0].waits[0].why, WaitReason::Backoff);
+    assert_eq!(hub.waiting(), 0);
+}
+
+#[tokio::test]
+async fn a_parked_call_stops_when_the_network_is_switched_off_on_purpose() {
+    let server = Server::closed();
+    let (hub, log) = (on_wifi(), Log::new());
+    hub.lost(1);
+    let executor = with(soon(), |builder| {
+        builder.connectivity(hub.clone()).listener(log.listener())
+    });
+    let (result, ()) = tokio::join!(executor.get(server.url("/")).send(), async {
+        log.waits().await;
+        hub.deliberate(true);
+    });
+    let error = result.unwrap_err();
+    assert_eq!(error.reason(), Some(Reason::Offline));
+    assert!(error.report().end.unwrap().elapsed < Duration::from_secs(5));
 }

@@ -10,7 +10,7 @@ use crate::server::{Act, Server};
 
 async fn elapsed_after(act: Act) -> (Duration, usize, Option<Reason>) {
     let server = Server::start([act]).await;
-    let hub = Connectivity::with_clock(TokioClock::new());
+    let hub = Connectivity::with_clock(TokioClock::new()).with_loopback();
     let executor = with(soon(), |builder| builder.connectivity(hub));
     let began = Instant::now();
     let result = executor.get(server.url("/")).send().await;
@@ -67,7 +67,10 @@ async fn what_does_not_fit_stops_at_once_with_what_the_server_asked_for() {
 #[tokio::test(start_paused = true)]
 async fn an_edge_ends_no_wait_that_the_server_asked_for() {
     let server = Server::start([Act::retry_after(503, "5")]).await;
-    let (hub, log) = (Connectivity::with_clock(TokioClock::new()), Log::new());
+    let (hub, log) = (
+        Connectivity::with_clock(TokioClock::new()).with_loopback(),
+        Log::new(),
+    );
     let executor = with(soon(), |builder| {
         builder.connectivity(hub.clone()).listener(log.listener())
     });

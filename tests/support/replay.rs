@@ -188,6 +188,7 @@ pub(crate) fn play_hub(hub: &mut Hub, step: &Value) -> Value {
         "lost" => hub.lost(now, handle()),
         "failed" => hub.failed(now),
         "restored" => hub.restored(now),
+        "deliberate" => hub.deliberate(now, flag("on")),
         other => panic!("no hub event {other}"),
     };
     assert_eq!(after, hub.snapshot(), "what an event answers is what is");
@@ -228,7 +229,7 @@ impl Draws {
             }
         }
         let entry = self.take("wait", self.failures);
-        if told.is_none() && entry.is_none() {
+        if told.is_none() && entry.is_none() && !self.lists("spread", self.failures) {
             return; // stopped before any draw
         }
         let window = match policy.overload() {
@@ -252,6 +253,12 @@ impl Draws {
         self.previous = Some(Duration::from_nanos(value.try_into().expect("a length")));
         self.failures += 1;
         self.n += u32::from(counted);
+    }
+
+    fn lists(&self, purpose: &str, failure: u32) -> bool {
+        self.listed
+            .iter()
+            .any(|draw| draw["purpose"] == purpose && draw["failure"] == failure)
     }
 
     fn take(&mut self, purpose: &str, failure: u32) -> Option<Value> {

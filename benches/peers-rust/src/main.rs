@@ -212,7 +212,7 @@ async fn run(peer: Peer, scenario: &Scenario) -> Seen {
         World::WrongAuthority => Server::start_tls(script, authority.server("127.0.0.1")).await,
         World::Plain | World::BackAfter(_) => Server::start(script).await,
     };
-    let hub = Connectivity::new();
+    let hub = Connectivity::new().with_loopback();
     let url = server.url("/");
     let began = Instant::now();
     let answer = match scenario.world {

@@ -1,8 +1,9 @@
 //! Prints `CompiledPresets.kt`: every preset as Rust compiled it, so that an app which only uses presets makes no native
-//! call before its first failure.
+//! call before its first failure; and the class of every kind of failure, so that no table of Rust's is repeated by hand.
 
+use comeback::FailureKind;
 use comeback::ffi::{CompiledPolicy, compile_policy};
-use std::fmt::{Display, Write};
+use std::fmt::{Debug, Display, Write};
 use std::process::ExitCode;
 
 const PRESETS: [(&str, &str); 4] = [
@@ -26,8 +27,35 @@ fn main() -> ExitCode {
             }
         }
     }
-    println!("{text}}}");
+    text.push_str("}\n\n");
+    text.push_str(&classes());
+    print!("{text}");
     ExitCode::SUCCESS
+}
+
+fn classes() -> String {
+    let mut text = String::from(
+        "/** The class of a failure by its kind alone. */\n\
+         public val FailureKind.compiledClass: OutcomeClass\n    get() = when (this) {\n",
+    );
+    for kind in FailureKind::ALL {
+        let (kind, class) = (constant(kind), constant(kind.class()));
+        let _ = writeln!(text, "        FailureKind.{kind} -> OutcomeClass.{class}");
+    }
+    text.push_str("    }\n");
+    text
+}
+
+/// Kotlin's name of a variant: `NeverSent` is `NEVER_SENT`.
+fn constant(variant: impl Debug) -> String {
+    let mut name = String::new();
+    for letter in format!("{variant:?}").chars() {
+        if letter.is_uppercase() && !name.is_empty() {
+            name.push('_');
+        }
+        name.push(letter.to_ascii_uppercase());
+    }
+    name
 }
 
 fn declaration(constant: &str, policy: CompiledPolicy) -> String {
@@ -43,6 +71,8 @@ fn declaration(constant: &str, policy: CompiledPolicy) -> String {
         connect_timeout,
         cut_after,
         client_resends_off,
+        read_body_bytes,
+        ignores_network,
         repeatable,
         repeatable_keyed,
         repeatable_conditional,
@@ -63,6 +93,8 @@ fn declaration(constant: &str, policy: CompiledPolicy) -> String {
         ("connectTimeout", or_null(connect_timeout.map(long))),
         ("cutAfter", or_null(cut_after.map(long))),
         ("clientResendsOff", client_resends_off.to_string()),
+        ("readBodyBytes", or_null(read_body_bytes.map(long))),
+        ("ignoresNetwork", ignores_network.to_string()),
         ("repeatable", strings(&repeatable)),
         ("repeatableKeyed", strings(&repeatable_keyed)),
         ("repeatableConditional", strings(&repeatable_conditional)),
@@ -131,6 +163,14 @@ mod tests {
             string("a \"b\" \\ $c\nd · ⌊"),
             "\"a \\\"b\\\" \\\\ \\$c\\nd · ⌊\""
         );
+    }
+
+    #[test]
+    fn every_kind_of_failure_has_its_class() {
+        let text = classes();
+        assert!(text.contains("FailureKind.CONNECT_REFUSED -> OutcomeClass.NEVER_SENT\n"));
+        assert!(text.contains("FailureKind.OTHER_IO -> OutcomeClass.IN_DOUBT\n"));
+        assert_eq!(text.matches("->").count(), FailureKind::ALL.len());
     }
 
     #[test]

@@ -20,6 +20,7 @@ use super::executor::{Executor, Shared};
 use super::failure::kind_of;
 use super::witness::Witness;
 use crate::event::{Reason, Report};
+use crate::loopback::is_loopback;
 use crate::outcome::FailureKind;
 use crate::policy::{KeyForm, RetryPolicy};
 use crate::request::{Method, RequestFacts, makes_key};
@@ -181,6 +182,7 @@ impl HttpRequest {
             give_key(&mut request, &policy);
         }
         let timeout = request.timeout().copied();
+        let is_loopback = request.url().host_str().is_some_and(is_loopback);
         let template = Template::new(request, self.factory);
         let facts = facts(&template, &policy, method);
         let began = shared.connectivity.now();
@@ -196,6 +198,7 @@ impl HttpRequest {
             facts,
             connectivity: shared.connectivity.clone(),
             client_end: asked.client_end,
+            is_loopback,
             seed: self.seed,
         };
         let call = HttpCall::new(shared, asked);

@@ -52,7 +52,7 @@ import kotlin.time.Duration.Companion.milliseconds
 @RunWith(RobolectricTestRunner::class)
 internal class MainThreadTest {
     private val server = MockWebServer()
-    private val connectivity = ManualConnectivity()
+    private val connectivity = ManualConnectivity(concernsLoopback = true)
     private val events = CopyOnWriteArrayList<RetryEvent>()
     private val comeback =
         Comeback {

@@ -29,6 +29,7 @@ import dev.comeback.ffi.RequestHead as CoreRequestHead
  *
  * @param began when the adapter was entered; instants are [Time.nanos]
  * @param clientEnd the instant at which the client's own timeout ends the whole call; null: never
+ * @param network the network as this call knows it; an adapter that knows the host asks [Comeback.networkFor] with it
  * @param seed what the call's waits are drawn from; null: what [Comeback.Builder.seeds] gives, or the operating system
  * @suppress
  */
@@ -41,6 +42,7 @@ public class CallSession(
     public val began: Long = comeback.time.nanos(),
     private val clientEnd: Long? = null,
     private val seed: Long? = null,
+    internal val network: CallNetwork = comeback.networkFor(policy.driverFacts, host = null),
 ) {
     @Volatile
     private var latest = began
@@ -96,7 +98,7 @@ public class CallSession(
     /**
      * An attempt begins. What happens to the network from here on will not have been missed when it fails. Answers with the snapshot that was noted.
      */
-    public fun noteAttempt(snapshot: NetworkSnapshot = comeback.snapshot): NetworkSnapshot {
+    public fun noteAttempt(snapshot: NetworkSnapshot = network.snapshot): NetworkSnapshot {
         noted = snapshot
         isAttempting = true
         return noted
@@ -156,14 +158,15 @@ public class CallSession(
         if (comeback.isClosed) return cancelled(CancelKind.CLOSED)
         now()
         val ahead = ahead
-        if (ahead != null && end == null && ahead.question.waiting === waiting && ahead.question.epoch == comeback.snapshot.epoch) {
-            return obey(ahead.answer, ahead.question.epoch)
+        val newest = network.snapshot
+        if (ahead != null && end == null && ahead.question.waiting === waiting && ahead.question.isAbout(newest)) {
+            return obey(ahead.answer, newest)
         }
         return ask { core, _, network -> core.resume(listOf(checkNotNull(question(network)) { "no wait is going on" })).single() }
     }
 
     /** What the core is to be asked about the wait that is going on; null if none is. May be called by a thread that does not drive this call. */
-    internal fun question(network: NetworkSnapshot): ResumeInput? {
+    internal fun question(network: NetworkSnapshot = this.network.snapshot): ResumeInput? {
         return ResumeInput(
             policy = policy.compiled?.bytes ?: return null,
             waiting = waiting ?: return null,
@@ -268,7 +271,7 @@ public class CallSession(
 
     private inline fun ask(question: (Core, policyBytes: ByteArray, NetworkSnapshot) -> Answer): NextStep {
         end?.let { return it }
-        val network = comeback.snapshot
+        val network = network.snapshot
         val answer =
             try {
                 question(comeback.core, checkNotNull(policy.compiled) { "the policy is off" }.bytes, network)
@@ -279,7 +282,7 @@ public class CallSession(
                 if (thrown.endsTheVirtualMachine()) throw thrown
                 return stopped(StopReason.Internal)
             }
-        return obey(answer, network.epoch)
+        return obey(answer, network)
     }
 
     /** The call's state while an attempt is in flight; the first time the call begins in the core. */
@@ -302,7 +305,7 @@ public class CallSession(
 
     private fun obey(
         answer: Answer,
-        seenEpoch: Long,
+        seen: NetworkSnapshot,
     ): NextStep {
         counted = answer.counted
         mayHaveArrived = mayHaveArrived || answer.mayHaveArrived
@@ -322,7 +325,7 @@ public class CallSession(
 
                 AnswerKind.SLEEP -> {
                     waiting = answer.state
-                    NextStep.Sleep(answer.askAt ?: latest, seenEpoch)
+                    NextStep.Sleep(answer.askAt ?: latest, seen)
                 }
 
                 AnswerKind.GO -> {
@@ -453,6 +456,8 @@ public class CallSession(
 
     private fun elapsed(): Long = nanosUntil(now(), began)
 }
+
+private fun ResumeInput.isAbout(network: NetworkSnapshot) = epoch == network.epoch && since == network.since
 
 private class Ahead(
     val question: ResumeInput,

@@ -61,6 +61,25 @@ public class Comeback internal constructor(
             return NetworkSnapshot.UNKNOWN
         }
 
+    private val known = CallNetwork(this, isKnown = true)
+    private val unknown = CallNetwork(this, isKnown = false)
+
+    /**
+     * The network as a call to [host] knows it whose policy has these [facts]: of nothing under `offline = ignore`, nor where the host is this machine.
+     *
+     * @suppress
+     */
+    @InternalComebackApi
+    public fun networkFor(
+        facts: DriverFacts?,
+        host: String?,
+    ): CallNetwork = if (facts?.ignoresNetwork == true || (host != null && isLoopback(host) && !concernsLoopback())) unknown else known
+
+    private fun concernsLoopback(): Boolean {
+        contained { return connectivity.concernsLoopback }
+        return false
+    }
+
     /**
      * Whether anyone listens; if not, an adapter need not ask for a label.
      *

@@ -38,6 +38,12 @@ public class DriverFacts internal constructor(
     /** Whether the HTTP client must not re-send on its own. */
     public val clientResendsOff: Boolean = compiled.clientResendsOff
 
+    /** How many bytes of a response's body are read within the attempt; null: the attempt ends with the head. Never an event stream or an upgrade. */
+    public val readBodyBytes: Long? = compiled.readBodyBytes
+
+    /** Whether nothing is ever known of the network; see [Comeback.networkFor]. */
+    internal val ignoresNetwork: Boolean = compiled.ignoresNetwork
+
     /** The most counted attempts, the first included. A client with a cap of its own must allow more sends. */
     public val maxAttempts: Int = compiled.maxAttempts
 

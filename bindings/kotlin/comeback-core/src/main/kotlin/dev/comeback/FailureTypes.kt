@@ -1,6 +1,7 @@
 // Says what kind of failure an exception is, by type along causes and suppressed exceptions; alike in every adapter.
 package dev.comeback
 
+import dev.comeback.ffi.compiledClass
 import java.io.CharConversionException
 import java.io.EOFException
 import java.io.FileNotFoundException
@@ -27,6 +28,8 @@ import java.util.IdentityHashMap
 import javax.net.ssl.SSLException
 import javax.net.ssl.SSLHandshakeException
 import javax.net.ssl.SSLPeerUnverifiedException
+import dev.comeback.ffi.FailureKind as CoreFailureKind
+import dev.comeback.ffi.OutcomeClass as CoreOutcomeClass
 
 /**
  * What the types of exceptions say: the platform's, and those of one HTTP client. Message texts are read only where a type says nothing.
@@ -257,7 +260,7 @@ private fun isFullDisk(message: String?): Boolean = message != null && FULL_DISK
 private val FULL_DISKS = arrayOf("No space left on device", "ENOSPC", "EDQUOT", "Read-only file system", "EROFS")
 
 /**
- * How much a kind promises; the core alone decides what follows from it. Of two failures of one attempt the one that promises least speaks.
+ * How much a kind promises; the core says so, and decides what follows from it. Of two failures of one attempt the one that promises least speaks.
  *
  * @suppress
  */
@@ -280,17 +283,15 @@ public enum class Promise {
  */
 @InternalComebackApi
 public val FailureKind.promise: Promise
-    get() =
-        when (this) {
-            FailureKind.DNS, FailureKind.CONNECT_REFUSED, FailureKind.CONNECT_UNREACHABLE, FailureKind.CONNECT_TIMEOUT,
-            FailureKind.TLS_BROKEN_OFF, FailureKind.REFUSED_STREAM, FailureKind.BEFORE_HEADERS,
-            -> Promise.NEVER_SENT
+    get() = PROMISES[ordinal]
 
-            FailureKind.READ_TIMEOUT, FailureKind.WRITE_TIMEOUT, FailureKind.RESET, FailureKind.UNEXPECTED_END, FailureKind.STREAM_RESET,
-            FailureKind.ATTEMPT_TIMEOUT, FailureKind.OTHER_IO,
-            -> Promise.IN_DOUBT
-
-            FailureKind.CERTIFICATE, FailureKind.PINNING, FailureKind.PROTOCOL, FailureKind.LOCAL_FILE, FailureKind.SERIALISATION,
-            FailureKind.REQUEST_BODY, FailureKind.UNLISTED,
-            -> Promise.PERMANENT
+/** As Rust has it: no native call is made for it. */
+private val PROMISES =
+    Array(FailureKind.entries.size) { ordinal ->
+        when (val compiled = CoreFailureKind.valueOf(FailureKind.entries[ordinal].name).compiledClass) {
+            CoreOutcomeClass.NEVER_SENT -> Promise.NEVER_SENT
+            CoreOutcomeClass.IN_DOUBT -> Promise.IN_DOUBT
+            CoreOutcomeClass.PERMANENT_FAILURE -> Promise.PERMANENT
+            else -> error("no class of a failure: $compiled")
         }
+    }

@@ -16,6 +16,7 @@ import dev.comeback.ffi.NetworkSnapshot as CoreSnapshot
 public class ManualConnectivity internal constructor(
     private val time: Time,
     private val core: Core,
+    override val concernsLoopback: Boolean = false,
 ) : Connectivity,
     AutoCloseable {
     /**
@@ -24,9 +25,12 @@ public class ManualConnectivity internal constructor(
      * @suppress
      */
     @InternalComebackApi
-    public constructor(time: Time) : this(time, NativeCore)
+    @JvmOverloads
+    public constructor(time: Time, concernsLoopback: Boolean = false) : this(time, NativeCore, concernsLoopback)
 
-    public constructor() : this(SystemTime, NativeCore)
+    /** @param concernsLoopback whether calls to this machine are concerned too: for tests whose server is there */
+    @JvmOverloads
+    public constructor(concernsLoopback: Boolean = false) : this(SystemTime, NativeCore, concernsLoopback)
 
     /** What is known about the default network, as far as it was told here. */
     private data class Facts(
@@ -40,6 +44,7 @@ public class ManualConnectivity internal constructor(
     private val lock = ReentrantLock()
     private var hub: ConnectivityHubInterface? = null
     private var facts: Facts? = null
+    private var isDeliberate = false
     private var closed = false
 
     @Volatile
@@ -118,6 +123,18 @@ public class ManualConnectivity internal constructor(
         publish {
             facts = null
             ask { hub, now -> hub.failed(now) }
+        }
+    }
+
+    /**
+     * The network was switched off on purpose, as by airplane mode, or no longer is. While it is [on], a loss counts as old however young it is, so
+     * that [Offline.AUTO] does not wait for its end; when it is switched off without a network, the loss begins then.
+     */
+    public fun deliberate(on: Boolean) {
+        publish {
+            if (on == isDeliberate) return
+            isDeliberate = on
+            ask { hub, now -> hub.deliberate(now, on) }
         }
     }
 

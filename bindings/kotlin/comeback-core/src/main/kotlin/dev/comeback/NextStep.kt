@@ -17,13 +17,15 @@ public sealed class NextStep {
     ) : NextStep()
 
     /**
-     * Wait, then ask [CallSession.woken]: at [askAt] (an instant of [Time.nanos]), or when [Connectivity.snapshot] has another epoch than
-     * [seenEpoch], or at any earlier moment. [CallSession.await] does that for a thread that may block.
+     * Wait, then ask [CallSession.woken]: at [askAt] (an instant of [Time.nanos]), or when [CallNetwork.snapshot] is news, or at any earlier moment. [CallSession.await] does that for a thread that may block.
      */
     public class Sleep internal constructor(
         public val askAt: Long,
-        public val seenEpoch: Long,
-    ) : NextStep()
+        private val seen: NetworkSnapshot,
+    ) : NextStep() {
+        /** Whether [network] may end the wait: there was an edge, or the loss is older than it was thought to be. */
+        internal fun isNews(network: NetworkSnapshot): Boolean = network.epoch != seen.epoch || network.since < seen.since
+    }
 
     /** Make the next attempt now, within [limit]. */
     public class Go internal constructor(

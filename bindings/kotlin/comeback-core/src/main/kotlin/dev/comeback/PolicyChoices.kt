@@ -57,7 +57,9 @@ public enum class Wake {
 
 /** What becomes of a call whose attempt failed while there is no network. */
 public enum class Offline {
-    /** It is parked until the loss is two minutes old, then fails. */
+    /**
+     * It is parked until the loss is ten minutes old, then fails; in airplane mode, and where there was no network when the monitor began, it fails at once.
+     */
     AUTO,
 
     /** It is parked. */
@@ -65,4 +67,10 @@ public enum class Offline {
 
     /** It fails at once. */
     FAIL_FAST,
+
+    /**
+     * Its call does not go over the phone's default network (but into a LAN, or over a network it is bound to), so nothing is known of its own: it
+     * never parks, and no restored network wakes it. Calls to loopback hosts are such by themselves; see [Connectivity.concernsLoopback].
+     */
+    IGNORE,
 }

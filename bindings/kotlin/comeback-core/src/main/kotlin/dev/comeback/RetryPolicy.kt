@@ -186,6 +186,12 @@ public class RetryPolicy private constructor(
         /** [offlineProbe] in milliseconds. */
         public var offlineProbeMillis: Long? by MillisField(fields, "offline_probe")
 
+        /**
+         * How many bytes of a response's body are read within the attempt, so that a body which breaks off is a failed attempt too: 0 to 16 MiB
+         * (16777216); null: none. Of a longer body the rest is handed on unread. Event streams and upgrades are never read.
+         */
+        public var readBody: Int? by PlainField(fields, "read_body")
+
         @Suppress("UNCHECKED_CAST")
         private val key: Map<String, Any?> get() = fields["key"] as Map<String, Any?>? ?: emptyMap()
 
@@ -209,7 +215,7 @@ public class RetryPolicy private constructor(
         public val DEFAULT: RetryPolicy = preset("default", CompiledPresets.DEFAULT)
 
         /**
-         * For what costs money: 3 attempts within 15 s, and the HTTP client does not re-send on its own. For that OkHttp is handed the request's
+         * For what costs money: 3 attempts within 15 s, 409 is retried where the request has a key, and the HTTP client does not re-send on its own. For that OkHttp is handed the request's
          * body in a wrapper: an interceptor added after Comeback does not see its type.
          */
         @JvmField
@@ -235,7 +241,7 @@ public class RetryPolicy private constructor(
         /**
          * A policy from JSON: field names in `snake_case`, durations in whole milliseconds. A missing field means its default, null means none.
          *
-         * @throws PolicyException for an unknown field, an invalid value, or text that is no JSON object
+         * @throws PolicyException for an unknown field, a field that is there twice, an invalid value, or text that is no JSON object
          */
         @JvmStatic
         public fun fromJson(json: String): RetryPolicy = compile(NativeCore, "default", json, null)

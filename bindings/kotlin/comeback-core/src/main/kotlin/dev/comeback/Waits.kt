@@ -39,8 +39,7 @@ internal class Waits(
 
     /** A wait that gets no answer here asks for itself. */
     private fun askAhead(some: List<Wait>) {
-        val network = comeback.snapshot
-        val asked = some.mapNotNull { wait -> wait.session.question(network)?.let { wait.session to it } }
+        val asked = some.mapNotNull { wait -> wait.session.question()?.let { wait.session to it } }
         val answers = comeback.core.resume(asked.map { (_, question) -> question })
         for ((index, answer) in answers.withIndex()) {
             val (session, question) = asked[index]
@@ -48,7 +47,7 @@ internal class Waits(
         }
     }
 
-    private fun Wait.isOver() = comeback.isClosed || comeback.snapshot.epoch != sleep.seenEpoch
+    private fun Wait.isOver() = comeback.isClosed || sleep.isNews(session.network.snapshot)
 
     private companion object {
         /** Few enough that the first do not wait for the last. */

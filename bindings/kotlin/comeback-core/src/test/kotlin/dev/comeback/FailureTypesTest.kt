@@ -10,6 +10,22 @@ import kotlin.test.assertEquals
 import kotlin.test.assertNull
 
 class FailureTypesTest {
+    @Test
+    fun `a kind promises what the core makes of it`() {
+        for (kind in FailureKind.entries) {
+            val proved = Outcome.failure(kind, sentNothing = kind.promise == Promise.NEVER_SENT)
+            val world = World()
+            world.session().failed(proved)
+            val expected =
+                when (kind.promise) {
+                    Promise.NEVER_SENT -> OutcomeClass.NEVER_SENT
+                    Promise.IN_DOUBT -> OutcomeClass.IN_DOUBT
+                    Promise.PERMANENT -> OutcomeClass.PERMANENT_FAILURE
+                }
+            assertEquals(expected, (world.heard.first() as RetryEvent.AttemptFailed).outcome, "$kind")
+        }
+    }
+
     private class ClientTimeout : SocketTimeoutException()
 
     private val platform = FailureTypes(emptyList())

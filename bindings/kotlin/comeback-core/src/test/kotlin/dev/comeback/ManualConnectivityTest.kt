@@ -34,6 +34,20 @@ class ManualConnectivityTest {
     }
 
     @Test
+    fun `a network switched off on purpose makes a loss old, and one native call each way`() {
+        connectivity.deliberate(false)
+        connectivity.available(1)
+        connectivity.lost(1)
+        assertEquals(5, connectivity.snapshot.since)
+        connectivity.deliberate(true)
+        connectivity.deliberate(true)
+        assertEquals(NetworkSnapshot(NetworkState.OFFLINE, Long.MIN_VALUE, 1, 0), connectivity.snapshot)
+        connectivity.deliberate(false)
+        assertEquals(NetworkSnapshot(NetworkState.OFFLINE, 5, 1, 0), connectivity.snapshot)
+        assertEquals(listOf("hub", "available", "lost", "deliberate", "deliberate"), core.calls.toList())
+    }
+
+    @Test
     fun `after a loss the same facts are news`() {
         connectivity.available(1)
         connectivity.lost(1)

@@ -98,6 +98,7 @@ internal class Replay(
             "lost" -> connectivity.lost(handle)
             "failed" -> connectivity.failed()
             "restored" -> connectivity.restored()
+            "deliberate" -> connectivity.deliberate(step.flag("on"))
             else -> error("unknown event: $step")
         }
     }

@@ -67,6 +67,12 @@ class RetryPolicyTest {
         }
 
     @TestFactory
+    fun `a field that is there twice is refused`(): List<DynamicTest> =
+        Vectors.tests("policy.json", "duplicates") { case ->
+            assertEquals(case.text("field"), assertFailsWith<PolicyException> { RetryPolicy.fromJson(case.text("text")) }.field)
+        }
+
+    @TestFactory
     fun `remote configuration is forgiven`(): List<DynamicTest> =
         Vectors.tests("policy.json", "forgiving") { case ->
             val fallback = preset(case.text("fallback"))
@@ -97,6 +103,8 @@ class RetryPolicyTest {
             assertEquals(case.numberOrNull("connect_timeout"), facts.connectTimeoutNanos)
             assertEquals(case.numberOrNull("cut_after"), facts.cutAfterNanos)
             assertEquals(case.text("client_resends") == "off", facts.clientResendsOff)
+            assertEquals(case.numberOrNull("read_body"), facts.readBodyBytes)
+            assertEquals(case.flag("ignores_network"), facts.ignoresNetwork)
             assertEquals(case.number("max_attempts").toInt(), facts.maxAttempts)
         }
 
@@ -125,6 +133,7 @@ class RetryPolicyTest {
                 wakeSpread = 3.seconds
                 offline = Offline.FAIL_FAST
                 offlineProbe = 1.minutes
+                readBody = 65_536
             }
         val json =
             """
@@ -132,7 +141,7 @@ class RetryPolicyTest {
              "factor": 1.5, "cap": 30000, "overload": {"base": 2000, "factor": 3, "cap": 60000}, "jitter": "decorrelated",
              "retry_statuses": [429, 503], "repeat": "never", "key": {"header": "X-Key", "form": "quoted", "make": true},
              "client_resends": "off", "should_retry_header": "x-should-retry", "wake": "transport", "wake_spread": 3000,
-             "offline": "fail_fast", "offline_probe": 60000}
+             "offline": "fail_fast", "offline_probe": 60000, "read_body": 65536}
             """
         assertSamePolicy(RetryPolicy.fromJson(json), built)
     }

@@ -85,6 +85,11 @@ internal class TestCore(
 
         override fun failed(now: Long): CoreSnapshot = noted("failed") { hub.failed(now) }
 
+        override fun deliberate(
+            now: Long,
+            on: Boolean,
+        ): CoreSnapshot = noted("deliberate") { hub.deliberate(now, on) }
+
         override fun restored(now: Long): CoreSnapshot = noted("restored") { hub.restored(now) }
     }
 

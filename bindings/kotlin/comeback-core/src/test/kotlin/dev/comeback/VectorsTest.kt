@@ -37,6 +37,10 @@ class VectorsTest {
         }
 
     @TestFactory
+    fun `a host that is this machine is known by its name`(): List<DynamicTest> =
+        Vectors.tests("loopback.json") { case -> assertEquals(case.flag("is_loopback"), isLoopback(case.text("host"))) }
+
+    @TestFactory
     fun `a request that may have been sent goes again only if it may`(): List<DynamicTest> =
         Vectors.tests("repeat.json") { case ->
             val told = tell(case, Outcome.failure(FailureKind.RESET))

@@ -38,6 +38,26 @@ internal class WaitsTest {
     }
 
     @Test
+    fun `a parked call stops at once when the network is switched off on purpose`() {
+        val world = World()
+        world.connectivity.available()
+        world.connectivity.lost()
+        val parked = Sleeping(world.session())
+        world.connectivity.deliberate(true)
+        assertEquals(1, parked.wakes)
+        assertEquals(StopReason.Offline, assertIs<NextStep.Stop>(parked.session.woken()).reason)
+    }
+
+    @Test
+    fun `a wait that an edge may end is not woken by a loss`() {
+        val world = World()
+        world.connectivity.available()
+        val asleep = Sleeping(world.session())
+        world.connectivity.lost()
+        assertEquals(0, asleep.wakes)
+    }
+
+    @Test
     fun `more waits than are asked for at once all get their answer`() {
         val core = TestCore()
         val world = World(core, listening = false)

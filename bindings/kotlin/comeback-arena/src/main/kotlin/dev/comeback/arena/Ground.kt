@@ -92,7 +92,7 @@ internal class Ground(
 
     fun comeback(signal: Signal): Comeback {
         val time = SchedulerTime(scheduler)
-        val told = ManualConnectivity(time)
+        val told = ManualConnectivity(time, concernsLoopback = true)
         if (signal != Signal.NONE) scope.launch { tell(told, signal) }
         return Comeback {
             this.time = time

@@ -8,8 +8,8 @@ internal enum class Cause(
     /** Until the last start the system has said offline, and an attempt fails at once. */
     TOLD_TOO_LATE("the system still says offline at the last start", "told_too_late"),
 
-    /** `offline = auto` does not wait for a network that has been away for two minutes. */
-    LOSS_TOO_OLD("told so at once or parked no longer: the loss is 2 min old", "loss_too_old"),
+    /** `offline = auto` does not wait for a network that has been away for ten minutes. */
+    LOSS_TOO_OLD("told so at once or parked no longer: the loss is 10 min old", "loss_too_old"),
 
     /** `cut_at_deadline` ends an attempt that began too late to be answered within READ's 20 s; the limit only has to begin in time. */
     CUT("cut at the deadline, less than an exchange after the start", "cut"),

@@ -51,14 +51,14 @@ class MatchTest {
     }
 
     @Test
-    fun `a loss older than two minutes is not waited for, unless the policy parks`() {
-        val trace = Trace("one long window", BooleanArray(320) { it !in 20 until 220 })
-        val moments = List(15) { Moment(200_500L + it * 1_000, isInLongWindow = true) }
+    fun `a loss older than ten minutes is not waited for, unless the policy parks`() {
+        val trace = Trace("one long window", BooleanArray(780) { it !in 20 until 680 })
+        val moments = List(15) { Moment(660_500L + it * 1_000, isInLongWindow = true) }
         val clients = listOf("comeback", "… with offline = park").map(::client)
         val match = match(Link(trace, LinkModel()), moments, seed = 1, clients)
         val (asItComes, parks) = match.clients.map { it.inLongWindows() }
         assertTrue(match.limit.stories.all { it.succeeded })
-        assertTrue(parks.filter { it.moment.at > 201_000 }.all { it.succeeded })
+        assertTrue(parks.filter { it.moment.at > 661_000 }.all { it.succeeded })
         assertTrue(asItComes.all { !it.succeeded && it.endedAt == it.moment.at })
         assertEquals(
             mapOf(Cause.TOLD_TOO_LATE to 1, Cause.LOSS_TOO_OLD to 14),

@@ -92,7 +92,7 @@ private fun Table.add(
     isParked: Boolean,
     caller: (Comeback) -> (Waiter) -> Unit,
 ) {
-    val connectivity = ManualConnectivity()
+    val connectivity = ManualConnectivity(concernsLoopback = true)
     Comeback { this.connectivity = connectivity }.use { comeback ->
         val call = caller(comeback)
         val returns =

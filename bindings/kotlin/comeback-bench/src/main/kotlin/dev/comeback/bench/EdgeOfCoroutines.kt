@@ -54,7 +54,7 @@ private fun Table.add(
     rounds: Int,
     call: suspend (Comeback, failed: CountDownLatch, again: () -> Unit) -> Unit,
 ) {
-    val network = ManualConnectivity()
+    val network = ManualConnectivity(concernsLoopback = true)
     Comeback { connectivity = network }.use { comeback ->
         val told = LongArray(rounds)
         val used = LongArray(rounds)

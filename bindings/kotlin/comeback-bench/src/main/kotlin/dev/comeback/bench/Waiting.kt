@@ -58,7 +58,7 @@ private class Waited(
 )
 
 private fun wait(count: Int): Waited {
-    val connectivity = ManualConnectivity().apply { available() }
+    val connectivity = ManualConnectivity(concernsLoopback = true).apply { available() }
     val policy =
         RetryPolicy {
             base = 10.minutes

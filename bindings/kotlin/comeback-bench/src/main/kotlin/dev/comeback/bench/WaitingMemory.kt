@@ -135,7 +135,7 @@ private fun Table.row(
 }
 
 private fun withComeback(begin: (Comeback) -> () -> Unit): () -> Unit {
-    val app = Comeback { connectivity = ManualConnectivity().apply { available() } }
+    val app = Comeback { connectivity = ManualConnectivity(concernsLoopback = true).apply { available() } }
     val end = begin(app)
     return {
         end()

@@ -141,7 +141,7 @@ class DriversTest {
     ): List<Long> {
         val sent = CopyOnWriteArrayList<Long>()
         val clock = VirtualTime().apply { wallMillisAtZero = script.wallAtZero }
-        val network = ManualConnectivity(clock)
+        val network = ManualConnectivity(clock, concernsLoopback = true)
 
         fun advanceTo(nanos: Long) = clock.advance((nanos - clock.nanos()).coerceAtLeast(0))
         val app =
@@ -279,7 +279,7 @@ class DriversTest {
     }
 
     private fun TestScope.networkOf(script: Script) =
-        ManualConnectivity(SchedulerTime(testScheduler)).also { network -> script.before.forEach { it.tell(network) } }
+        ManualConnectivity(SchedulerTime(testScheduler), concernsLoopback = true).also { network -> script.before.forEach { it.tell(network) } }
 
     private fun TestScope.appOf(
         script: Script,

@@ -33,7 +33,7 @@ class Ground(
     configure: ComebackClient.Builder.() -> Unit = {},
 ) : AutoCloseable {
     val events = CopyOnWriteArrayList<RetryEvent>()
-    val link = ManualConnectivity()
+    val link = ManualConnectivity(concernsLoopback = true)
     val comeback =
         Comeback {
             connectivity = link

@@ -22,7 +22,7 @@ internal class Ground(
     listen: (RetryEvent) -> Unit = {},
 ) {
     val clock = SchedulerTime(test.testScheduler)
-    val connectivity = ManualConnectivity(clock)
+    val connectivity = ManualConnectivity(clock, concernsLoopback = true)
     val watched = CountedConnectivity(connectivity)
     val events = CopyOnWriteArrayList<RetryEvent>()
     val comeback =

@@ -30,7 +30,7 @@ import kotlin.time.Duration.Companion.milliseconds
 import kotlin.time.Duration.Companion.minutes
 
 class NothingIsLeftTest {
-    private val connectivity = ManualConnectivity()
+    private val connectivity = ManualConnectivity(concernsLoopback = true)
     private val watched = CountedConnectivity(connectivity)
     private val ends = ConcurrentHashMap<Long, AtomicInteger>()
     private val waiting = AtomicInteger()

@@ -30,7 +30,7 @@ internal class Ground(
     isHeard: Boolean = true,
 ) {
     val clock = SchedulerTime(test.testScheduler)
-    val connectivity = ManualConnectivity(clock)
+    val connectivity = ManualConnectivity(clock, concernsLoopback = true)
     val events = CopyOnWriteArrayList<RetryEvent>()
     val comeback =
         Comeback {

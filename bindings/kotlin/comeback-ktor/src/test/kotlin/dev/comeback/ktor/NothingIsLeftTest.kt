@@ -31,7 +31,7 @@ import kotlin.time.Duration.Companion.minutes
 class NothingIsLeftTest {
     @Test
     fun `10,000 requests cancelled at random leave no job, and each has one end`() {
-        val network = ManualConnectivity()
+        val network = ManualConnectivity(concernsLoopback = true)
         val ends = ConcurrentHashMap<Long, AtomicInteger>()
         val app =
             Comeback {

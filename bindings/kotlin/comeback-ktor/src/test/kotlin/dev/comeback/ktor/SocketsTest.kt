@@ -197,7 +197,7 @@ class SocketsTest {
     fun `an attempt on a network that is gone is begun anew on the next one`(): List<DynamicTest> =
         each { engine ->
             ScriptedServer { number -> if (number == 1) stall() else status(200) }.use { server ->
-                val network = ManualConnectivity().apply { available(1) }
+                val network = ManualConnectivity(concernsLoopback = true).apply { available(1) }
                 val comeback = Comeback { connectivity = network }
                 val client = HttpClient(engine) { install(ComebackRetry) { this.comeback = comeback } }
                 val answer = CoroutineScope(Dispatchers.Default).async { client.get(server.url).status.value }
@@ -215,7 +215,7 @@ class SocketsTest {
         runBlocking {
             // Whatever comes over the first connection after its first request is lost.
             ScriptedServer { number -> if (number > 1 && connection == 1) stall() else status(200) }.use { server ->
-                val network = ManualConnectivity().apply { available(1) }
+                val network = ManualConnectivity(concernsLoopback = true).apply { available(1) }
                 Comeback { connectivity = network }.use { comeback ->
                     HttpClient(OkHttp) { install(ComebackRetry) { this.comeback = comeback } }.use { client ->
                         withTimeout(20.seconds) {
@@ -239,7 +239,7 @@ class SocketsTest {
                     else -> status(200)
                 }
             }.use { server ->
-                val network = ManualConnectivity().apply { available(1) }
+                val network = ManualConnectivity(concernsLoopback = true).apply { available(1) }
                 val moving = RetryListener { if (it is RetryEvent.WaitPlanned) network.available(2) }
                 Comeback {
                     connectivity = network

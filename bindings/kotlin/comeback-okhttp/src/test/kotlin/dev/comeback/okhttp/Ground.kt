@@ -74,7 +74,7 @@ internal open class Ground(
             start(LOOPBACK, 0)
         }
     val time by lazy { clock as VirtualTime }
-    val connectivity = ManualConnectivity(clock)
+    val connectivity = ManualConnectivity(clock, concernsLoopback = true)
     val events = CopyOnWriteArrayList<RetryEvent>()
     val comeback: Comeback =
         Comeback {

@@ -177,7 +177,7 @@ internal class NothingIsLeftTest {
         return comeback
     }
 
-    private val network = ManualConnectivity().apply { available() }
+    private val network = ManualConnectivity(concernsLoopback = true).apply { available() }
 
     @Test
     @Timeout(120)

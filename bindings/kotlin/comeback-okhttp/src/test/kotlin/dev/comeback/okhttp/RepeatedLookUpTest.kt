@@ -23,7 +23,7 @@ import kotlin.test.assertIs
 internal class RepeatedLookUpTest {
     private class Platform(
         private val remembersFailures: Boolean = false,
-        private val hub: ManualConnectivity = ManualConnectivity(),
+        private val hub: ManualConnectivity = ManualConnectivity(concernsLoopback = true),
         private val found: List<InetAddress>? = listOf(LOOPBACK),
     ) : Connectivity by hub,
         NameLookUp {

@@ -209,7 +209,7 @@ public class FakeLink private constructor(
         @JvmOverloads
         public fun to(
             port: Int,
-            connectivity: ManualConnectivity = ManualConnectivity(),
+            connectivity: ManualConnectivity = ManualConnectivity(concernsLoopback = true),
         ): FakeLink = FakeLink(InetSocketAddress(LOOPBACK, port), connectivity)
 
         /** A link to [server]. */
@@ -217,7 +217,7 @@ public class FakeLink private constructor(
         @JvmOverloads
         public fun to(
             server: InetSocketAddress,
-            connectivity: ManualConnectivity = ManualConnectivity(),
+            connectivity: ManualConnectivity = ManualConnectivity(concernsLoopback = true),
         ): FakeLink = FakeLink(server, connectivity)
     }
 }

@@ -14,7 +14,7 @@ import kotlinx.coroutines.test.TestCoroutineScheduler
  * ```
  * @Test
  * fun loads() = runTest {
- *     val comeback = Comeback { connectivity = ManualConnectivity(schedulerTime(testScheduler)) }
+ *     val comeback = Comeback { connectivity = ManualConnectivity(schedulerTime(testScheduler), concernsLoopback = true) }
  *     comeback.retry { repository.load() }
  * }
  * ```

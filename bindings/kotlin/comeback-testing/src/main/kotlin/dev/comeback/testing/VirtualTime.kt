@@ -15,7 +15,7 @@ import kotlin.concurrent.thread
  * ```
  * val comeback = Comeback {
  *     val time = instantWaits()
- *     connectivity = ManualConnectivity(time)
+ *     connectivity = ManualConnectivity(time, concernsLoopback = true)
  * }
  * ```
  *

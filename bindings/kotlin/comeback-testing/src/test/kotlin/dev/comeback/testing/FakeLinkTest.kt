@@ -217,7 +217,7 @@ class FakeLinkTest {
 
     @Test
     fun `a phone that is told by others too may be handed over`() {
-        val connectivity = ManualConnectivity()
+        val connectivity = ManualConnectivity(concernsLoopback = true)
         val link = FakeLink.to(InetSocketAddress("127.0.0.1", echo()), connectivity)
         Closeable { link.close() }.opened()
         link.cut()

@@ -175,7 +175,7 @@ class VirtualTimeTest {
     @Test
     fun `an edge in the middle of a wait ends it there`() {
         lateinit var network: ManualConnectivity
-        val call = call { ManualConnectivity(it).also { made -> network = made } }
+        val call = call { ManualConnectivity(it, concernsLoopback = true).also { made -> network = made } }
         call.time.at(2 * SECOND + 1) { network.restored() }
         call.run()
         val woken = call.heard.filterIsInstance<RetryEvent.Resumed>().single { it.by == WokenBy.EDGE }
