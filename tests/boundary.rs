@@ -10,7 +10,7 @@ use comeback::ffi::{
     BeginInput, DecideInput, PolicyProblem, RequestHead, begin, compile_policy, decide,
     policy_from_json_or,
 };
-use comeback::{FailureKind, NetworkState};
+use comeback::{FailureKind, Snapshot};
 use support::*;
 
 #[test]
@@ -54,16 +54,10 @@ fn every_call_gets_a_seed_of_its_own_from_the_operating_system() {
         let answer = decide(DecideInput {
             policy: policy.bytes.clone(),
             call: call.unwrap(),
-            noted_state: NetworkState::Unknown,
-            noted_since: i64::MIN,
-            noted_epoch: 0,
-            noted_path: 0,
+            noted: Snapshot::UNKNOWN.into(),
             now: 0,
             wall_ms: None,
-            state: NetworkState::Unknown,
-            since: i64::MIN,
-            epoch: 0,
-            path: 0,
+            network: Snapshot::UNKNOWN.into(),
             status: 0,
             failure: Some(FailureKind::Reset),
             retry_after: Vec::new(),

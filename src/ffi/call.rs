@@ -1,8 +1,8 @@
 //! The three questions across the boundary: a flat record in, a flat record out.
 
+use super::hub::NetworkSnapshot;
 use super::problem::BoundaryProblem;
 use crate::call::{Call, Limit, Signals, Sleep};
-use crate::connectivity::{NetworkState, Snapshot};
 use crate::decide::Decision;
 use crate::event::{Event, Events, Reason, WaitReason, WokenBy};
 use crate::instant::{Instant, duration, nanos};
@@ -62,16 +62,11 @@ pub struct BeginInput {
 pub struct DecideInput {
     pub policy: Vec<u8>,
     pub call: Vec<u8>,
-    pub noted_state: NetworkState,
-    pub noted_since: i64,
-    pub noted_epoch: i64,
-    pub noted_path: i64,
+    /// As it was before the attempt.
+    pub noted: NetworkSnapshot,
     pub now: i64,
     pub wall_ms: Option<i64>,
-    pub state: NetworkState,
-    pub since: i64,
-    pub epoch: i64,
-    pub path: i64,
+    pub network: NetworkSnapshot,
     /// Of an answer; without one `failure` says what happened.
     pub status: i32,
     pub failure: Option<FailureKind>,
@@ -92,26 +87,17 @@ pub struct ResumeInput {
     pub policy: Vec<u8>,
     pub waiting: Vec<u8>,
     pub now: i64,
-    pub wall_ms: Option<i64>,
-    pub state: NetworkState,
-    pub since: i64,
-    pub epoch: i64,
-    pub path: i64,
+    pub network: NetworkSnapshot,
 }
 
 #[derive(Clone, Debug, uniffi::Record)]
 pub struct InterruptInput {
     pub policy: Vec<u8>,
     pub call: Vec<u8>,
-    pub noted_state: NetworkState,
-    pub noted_since: i64,
-    pub noted_epoch: i64,
-    pub noted_path: i64,
+    /// As it was before the attempt.
+    pub noted: NetworkSnapshot,
     pub now: i64,
-    pub state: NetworkState,
-    pub since: i64,
-    pub epoch: i64,
-    pub path: i64,
+    pub network: NetworkSnapshot,
     pub sent_nothing: bool,
     pub body_untouched: bool,
     pub inner: Vec<ToldRequest>,
@@ -243,16 +229,11 @@ pub fn decide(input: DecideInput) -> Result<Answer, BoundaryProblem> {
     let step = crate::decide::decide(
         &load(&input.policy)?,
         load(&input.call)?,
-        &snapshot(
-            input.noted_state,
-            input.noted_since,
-            input.noted_epoch,
-            input.noted_path,
-        ),
+        &input.noted.into(),
         &outcome,
         &Signals {
             now: Instant::from_nanos(input.now),
-            network: snapshot(input.state, input.since, input.epoch, input.path),
+            network: input.network.into(),
             wall_ms: input.wall_ms,
         },
     );
@@ -276,8 +257,8 @@ fn resume_one(input: &ResumeInput) -> Result<Answer, BoundaryProblem> {
         load(&input.waiting)?,
         &Signals {
             now: Instant::from_nanos(input.now),
-            network: snapshot(input.state, input.since, input.epoch, input.path),
-            wall_ms: input.wall_ms,
+            network: input.network.into(),
+            wall_ms: None,
         },
     );
     match step.decision {
@@ -295,15 +276,10 @@ pub fn interrupt(input: InterruptInput) -> Result<Answer, BoundaryProblem> {
     let step = crate::interrupt::interrupt(
         &load(&input.policy)?,
         load(&input.call)?,
-        &snapshot(
-            input.noted_state,
-            input.noted_since,
-            input.noted_epoch,
-            input.noted_path,
-        ),
+        &input.noted.into(),
         &Signals {
             now: Instant::from_nanos(input.now),
-            network: snapshot(input.state, input.since, input.epoch, input.path),
+            network: input.network.into(),
             wall_ms: None,
         },
         &Evidence {
@@ -337,15 +313,6 @@ fn told(requests: &[ToldRequest]) -> Result<Vec<InnerRequest>, BoundaryProblem> 
         Ok(InnerRequest::of(&policy, &facts, request.sent_nothing))
     };
     requests.iter().map(by).collect()
-}
-
-fn snapshot(state: NetworkState, since: i64, epoch: i64, path: i64) -> Snapshot {
-    Snapshot {
-        state,
-        since: Instant::from_nanos(since),
-        epoch: epoch as u64,
-        path: path as u64,
-    }
 }
 
 fn count(attempts: u32) -> i32 {
@@ -471,6 +438,7 @@ fn end_reason(reason: Option<Reason>) -> (EndReason, Option<i64>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::connectivity::{NetworkState, Snapshot};
 
     fn call() -> Vec<u8> {
         begin(BeginInput {
@@ -492,16 +460,10 @@ mod tests {
         DecideInput {
             policy: store(&RetryPolicy::default()).unwrap(),
             call: call(),
-            noted_state: NetworkState::Unknown,
-            noted_since: i64::MIN,
-            noted_epoch: 0,
-            noted_path: 0,
+            noted: Snapshot::UNKNOWN.into(),
             now: 0,
             wall_ms: None,
-            state: NetworkState::Unknown,
-            since: i64::MIN,
-            epoch: 0,
-            path: 0,
+            network: Snapshot::UNKNOWN.into(),
             status: 0,
             failure: Some(FailureKind::ConnectRefused),
             retry_after: Vec::new(),
@@ -555,11 +517,7 @@ mod tests {
             policy: refused().policy,
             waiting: slept.state.clone(),
             now: slept.ask_at.unwrap(),
-            wall_ms: None,
-            state: NetworkState::Unknown,
-            since: i64::MIN,
-            epoch: 0,
-            path: 0,
+            network: Snapshot::UNKNOWN.into(),
         })
         .unwrap();
         assert_eq!(
@@ -584,15 +542,19 @@ mod tests {
         let restarted = interrupt(InterruptInput {
             policy: refused().policy,
             call: call(),
-            noted_state: NetworkState::Offline,
-            noted_since: 0,
-            noted_epoch: 0,
-            noted_path: 0,
+            noted: NetworkSnapshot {
+                state: NetworkState::Offline,
+                since: 0,
+                epoch: 0,
+                path: 0,
+            },
             now: 1,
-            state: NetworkState::Online,
-            since: 1,
-            epoch: 1,
-            path: 1,
+            network: NetworkSnapshot {
+                state: NetworkState::Online,
+                since: 1,
+                epoch: 1,
+                path: 1,
+            },
             sent_nothing: false,
             body_untouched: false,
             inner: Vec::new(),

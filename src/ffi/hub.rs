@@ -25,6 +25,17 @@ impl From<Snapshot> for NetworkSnapshot {
     }
 }
 
+impl From<NetworkSnapshot> for Snapshot {
+    fn from(snapshot: NetworkSnapshot) -> Snapshot {
+        Snapshot {
+            state: snapshot.state,
+            since: Instant::from_nanos(snapshot.since),
+            epoch: snapshot.epoch as u64,
+            path: snapshot.path as u64,
+        }
+    }
+}
+
 /// The one hub of a process. `now` is nanoseconds on the calls' clock.
 #[derive(Debug, Default, uniffi::Object)]
 pub struct ConnectivityHub {

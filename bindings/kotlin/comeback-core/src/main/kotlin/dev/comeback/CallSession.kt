@@ -4,16 +4,8 @@ package dev.comeback
 import dev.comeback.ffi.Answer
 import dev.comeback.ffi.AnswerKind
 import dev.comeback.ffi.BeginInput
-import dev.comeback.ffi.DecideInput
-import dev.comeback.ffi.EndEvent
-import dev.comeback.ffi.EndReason
 import dev.comeback.ffi.InterruptInput
 import dev.comeback.ffi.ResumeInput
-import dev.comeback.ffi.ToldRequest
-import dev.comeback.ffi.FailureKind as CoreFailureKind
-import dev.comeback.ffi.NetworkState as CoreNetworkState
-import dev.comeback.ffi.OutcomeClass as CoreOutcomeClass
-import dev.comeback.ffi.RequestHead as CoreRequestHead
 
 /**
  * One call of an adapter. It computes no rule: the core decides, this obeys and tells.
@@ -107,13 +99,8 @@ public class CallSession(
     /** The attempt brought a response below 400, which the app's own `classify` does not overrule. The call is over. */
     public fun succeeded() {
         finish(NextStep.Deliver) {
-            if (comeback.listener == null &&
-                events == null
-            ) {
-                null
-            } else {
-                RetryEvent.Finished(callId(), label, null, counted + 1, elapsed(), true)
-            }
+            val isHeard = comeback.listener != null || events != null
+            if (isHeard) RetryEvent.Finished(callId(), label, null, counted + 1, elapsed(), mayHaveArrived = true) else null
         }
     }
 
@@ -124,31 +111,7 @@ public class CallSession(
         outcome.exception?.let { thrown -> failures = (failures ?: ArrayList()).apply { add(thrown) } }
         return ask { core, policyBytes, network ->
             core.decide(
-                DecideInput(
-                    policy = policyBytes,
-                    call = callInFlight(core),
-                    notedState = noted.state.toCore(),
-                    notedSince = noted.since,
-                    notedEpoch = noted.epoch,
-                    notedPath = noted.path,
-                    now = now(),
-                    wallMs = comeback.time.wallMillis(),
-                    state = network.state.toCore(),
-                    since = network.since,
-                    epoch = network.epoch,
-                    path = network.path,
-                    status = outcome.status,
-                    failure = outcome.failure?.let { CoreFailureKind.valueOf(it.name) },
-                    retryAfter = outcome.retryAfter.ifEmpty { outcome.inner.flatMap { it.retryAfter } },
-                    date = outcome.date,
-                    shouldRetry = outcome.shouldRetry,
-                    lookUp = outcome.lookUpNanos,
-                    sentNothing = outcome.sentNothing,
-                    bodyUntouched = outcome.bodyUntouched,
-                    wentOut = outcome.wentOut?.let(::changed)?.toCore(),
-                    inner = outcome.inner.map { it.toCore() },
-                    overrule = outcome.overrule?.let { CoreOutcomeClass.valueOf(it.name) },
-                ),
+                outcome.toCore(policyBytes, callInFlight(core), facts.head, noted, now(), comeback.time.wallMillis(), network),
             )
         }
     }
@@ -171,11 +134,7 @@ public class CallSession(
             policy = policy.compiled?.bytes ?: return null,
             waiting = waiting ?: return null,
             now = maxOf(latest, comeback.time.nanos()),
-            wallMs = comeback.time.wallMillis(),
-            state = network.state.toCore(),
-            since = network.since,
-            epoch = network.epoch,
-            path = network.path,
+            network = network.toCore(),
         )
     }
 
@@ -204,15 +163,9 @@ public class CallSession(
                 InterruptInput(
                     policy = policyBytes,
                     call = callInFlight(core),
-                    notedState = noted.state.toCore(),
-                    notedSince = noted.since,
-                    notedEpoch = noted.epoch,
-                    notedPath = noted.path,
+                    noted = noted.toCore(),
                     now = now(),
-                    state = network.state.toCore(),
-                    since = network.since,
-                    epoch = network.epoch,
-                    path = network.path,
+                    network = network.toCore(),
                     sentNothing = sentNothing,
                     bodyUntouched = bodyUntouched,
                     inner = inner.map { it.toCore() },
@@ -345,46 +298,10 @@ public class CallSession(
                     NextStep.Restart(limit)
                 }
             }
-        answer.failed?.let { failed ->
-            val failure = failed.failure?.let { FailureKind.valueOf(it.name) }
-            val outcome = OutcomeClass.valueOf(failed.`class`.name)
-            tell(RetryEvent.AttemptFailed(callId(), label, outcome, failed.status.takeIf { failure == null }, failure, failed.counted))
-        }
-        if (answer.abandoned) tell(RetryEvent.AttemptAbandoned(callId(), label))
-        answer.wait?.let { tell(RetryEvent.WaitPlanned(callId(), label, it.planned, it.window, it.floor, WaitReason.valueOf(it.why.name))) }
-        answer.resumed?.let { tell(RetryEvent.Resumed(callId(), label, it.planned, it.effective, WokenBy.valueOf(it.by.name))) }
-        if (step is NextStep.Deliver || step is NextStep.Stop) {
-            finish(
-                step,
-            ) { answer.end?.let { RetryEvent.Finished(callId(), label, it.reason(), it.counted, it.elapsed, it.mayHaveArrived) } }
-        }
+        answer.tellEvents(::callId, label, ::tell)
+        if (step is NextStep.Deliver || step is NextStep.Stop) finish(step) { answer.end?.toEvent(callId(), label) }
         return end ?: step
     }
-
-    /** [left] as the core is to judge it; null if nothing further in has changed it. A key that was put in its place is none. */
-    private fun changed(left: RequestHead): RequestHead? =
-        when {
-            left.isSameAs(facts.head) -> null
-            left.key != facts.head.key -> left.withoutKey()
-            else -> left
-        }
-
-    private fun RequestHead.toCore() = CoreRequestHead(method, key, conditions, cacheControl)
-
-    private fun InnerRequest.toCore() = ToldRequest(policy?.compiled?.bytes ?: NO_POLICY, head.toCore(), sentNothing)
-
-    private fun EndEvent.reason(): StopReason? =
-        when (reason) {
-            EndReason.DONE -> null
-            EndReason.ATTEMPTS -> StopReason.Attempts
-            EndReason.ELAPSED -> StopReason.Elapsed
-            EndReason.SERVER_WAIT_TOO_LONG -> StopReason.ServerWaitTooLong(ms ?: 0)
-            EndReason.NOT_REPEATABLE -> StopReason.NotRepeatable
-            EndReason.BODY_NOT_REPLAYABLE -> StopReason.BodyNotReplayable
-            EndReason.PERMANENT -> StopReason.Permanent
-            EndReason.OFFLINE -> StopReason.Offline
-            EndReason.INTERNAL -> StopReason.Internal
-        }
 
     /** The call is over, unless it was already: [step] is its last answer, and what [last] gives the last event. Whoever sees the one sees the other. */
     private inline fun finish(
@@ -457,14 +374,9 @@ public class CallSession(
     private fun elapsed(): Long = nanosUntil(now(), began)
 }
 
-private fun ResumeInput.isAbout(network: NetworkSnapshot) = epoch == network.epoch && since == network.since
+private fun ResumeInput.isAbout(newest: NetworkSnapshot) = network.epoch == newest.epoch && network.since == newest.since
 
 private class Ahead(
     val question: ResumeInput,
     val answer: Answer,
 )
-
-private fun NetworkState.toCore(): CoreNetworkState = CoreNetworkState.valueOf(name)
-
-/** Of a layer that has none. */
-private val NO_POLICY = ByteArray(0)

@@ -13,8 +13,6 @@ import dev.comeback.ffi.ResumeInput
 import dev.comeback.ffi.uniffiEnsureInitialized
 import dev.comeback.ffi.FailureKind as CoreFailureKind
 import dev.comeback.ffi.ForgivenPolicy as ForgivenCompiledPolicy
-import dev.comeback.ffi.NetworkState as CoreNetworkState
-import dev.comeback.ffi.RequestHead as CoreRequestHead
 
 /** What cannot make one decision cannot be used, for instance because a shrinker took away what the binding needs. */
 internal object NativeCore : Core {
@@ -27,22 +25,16 @@ internal object NativeCore : Core {
     private fun decideOnce() {
         val call =
             dev.comeback.ffi.begin(
-                BeginInput(CoreRequestHead("GET", emptyList(), emptyList(), emptyList()), false, true, 0, 0, null),
+                BeginInput(RequestHead("GET").toCore(), false, true, 0, 0, null),
             )
         dev.comeback.ffi.decide(
             DecideInput(
                 policy = CompiledPresets.DEFAULT.bytes,
                 call = call,
-                notedState = CoreNetworkState.UNKNOWN,
-                notedSince = 0,
-                notedEpoch = 0,
-                notedPath = 0,
+                noted = NetworkSnapshot.UNKNOWN.toCore(),
                 now = 0,
                 wallMs = null,
-                state = CoreNetworkState.UNKNOWN,
-                since = 0,
-                epoch = 0,
-                path = 0,
+                network = NetworkSnapshot.UNKNOWN.toCore(),
                 status = 0,
                 failure = CoreFailureKind.RESET,
                 retryAfter = emptyList(),
