@@ -69,7 +69,7 @@ impl Range {
     #[inline(always)] // on the path of every wait: 1 ns of 18
     pub(crate) fn of(jitter: Jitter, window: &Window, n: u32, previous: Option<i64>) -> Range {
         if jitter == Jitter::Decorrelated {
-            // Never below the base: three times a draw from another window can be.
+            // Three times a draw from the other window can be less than the base.
             let previous = previous.unwrap_or(window.base);
             let high = previous.saturating_mul(3).min(window.cap).max(window.base);
             return Range {
@@ -103,12 +103,12 @@ impl fmt::Display for Range {
     }
 }
 
-/// What a draw is for; each has words of its own.
+/// What a draw is for. Each purpose takes its own outputs of the generator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// The wait itself.
     Wait,
-    /// What a woken call waits on top.
+    /// What a woken call waits in addition.
     Spread,
 }
 
@@ -122,7 +122,7 @@ pub const fn splitmix64(seed: u64, index: u64) -> u64 {
     value ^ (value >> 31)
 }
 
-/// The word of failure `failure`, from 0: output 2·failure for its wait, 2·failure + 1 for its spread.
+/// The random word for failure number `failure` (from 0): output 2·failure for its wait, 2·failure + 1 for its spread.
 #[inline]
 pub const fn word(seed: u64, failure: u32, purpose: Purpose) -> u64 {
     splitmix64(
@@ -147,7 +147,7 @@ pub const fn uniform(word: u64, low: i64, high: i64) -> i64 {
 impl RetryPolicy {
     /// The waits a call with this seed draws if every attempt fails on transport: one for each attempt after the first.
     ///
-    /// Neither floors nor `max_elapsed` are in it: they depend on what happens.
+    /// Floors and `max_elapsed` are left out, because they depend on what happens.
     pub fn waits(&self, seed: u64) -> Waits {
         Waits {
             jitter: self.jitter,
@@ -159,7 +159,7 @@ impl RetryPolicy {
         }
     }
 
-    /// Between what each wait is drawn, to be printed. Floors (`Retry-After`, a failed look-up) come on top, and an edge may end it.
+    /// The range that each wait is drawn from, for printing. A floor (`Retry-After`, a failed look-up) comes on top; an edge may end the wait earlier.
     ///
     /// ```
     /// use comeback::RetryPolicy;

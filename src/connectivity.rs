@@ -1,7 +1,7 @@
 //! What is known of the network: platform callbacks in, one snapshot out.
 //!
-//! The hub is a pure state machine. Whoever owns it serialises its events and hands each new snapshot to its waiters; a waiter compares
-//! epochs and counts no notifications, so nothing is lost.
+//! The hub is a pure state machine. Its owner hands it one event at a time, and each new snapshot to those who wait. A waiter compares epochs
+//! instead of counting notifications, so no edge is lost.
 //!
 //! ```
 //! use comeback::{Hub, Instant, Network, NetworkState};
@@ -24,25 +24,25 @@ use crate::instant::Instant;
 #[cfg_attr(feature = "uniffi", derive(uniffi::Enum))]
 #[serde(rename_all = "snake_case")]
 pub enum NetworkState {
-    /// Nothing is known; counts as online.
+    /// Nothing is known. This counts as online.
     #[default]
     Unknown,
-    /// There is none.
+    /// There is no network.
     Offline,
-    /// There is one, but it is blocked for this app or suspended, as in a tunnel.
+    /// There is a network, but it is blocked for this app, or suspended, as in a tunnel.
     Blocked,
-    /// There is one.
+    /// There is a usable network.
     Online,
 }
 
-/// The network at one moment; an immutable value.
+/// What is known of the network at one moment; an immutable value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Snapshot {
     /// The state.
     pub state: NetworkState,
-    /// Since when; one loss is as old as it is, whether offline or blocked.
+    /// Since when the state holds. A change between offline and blocked leaves it as it is: both are one loss.
     pub since: Instant,
-    /// Counts the restored edges.
+    /// Counts the edges.
     pub epoch: u64,
     /// Counts the edges after which old connections are of no use.
     pub path: u64,
@@ -73,13 +73,13 @@ impl Default for Snapshot {
 /// A network as the platform describes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Network {
-    /// What the platform calls it by.
+    /// The platform's number for this network. It only tells networks apart.
     pub handle: i64,
     /// Blocked for this app.
     pub blocked: bool,
     /// Suspended: there, but nothing gets through.
     pub suspended: bool,
-    /// Proved to reach the internet. A hint that wakes, never a gate.
+    /// The platform has seen it reach the internet. That ends waits, but nothing waits for it.
     pub validated: bool,
 }
 
@@ -99,16 +99,16 @@ impl Network {
     }
 }
 
-/// Turns the platform's callbacks for its default network into [`Snapshot`]s. Every event answers with the snapshot after it.
+/// Turns the platform's callbacks for its default network into [`Snapshot`]s. Every event returns the snapshot after it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hub {
     snapshot: Snapshot,
     default: Option<Network>,
-    /// Somebody switched the network off.
+    /// The user switched the network off.
     is_deliberate: bool,
 }
 
-/// What a restored edge moved besides the epoch.
+/// Whether an event is an edge, and of which kind.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Edge {
     None,
@@ -129,7 +129,7 @@ impl Hub {
     }
 
     /// The monitor asked once after it had registered, and there is no default network: offline since long ago.
-    /// Says nothing new once the state is known.
+    /// Ignored once the state is known.
     pub fn none_at_start(&mut self, _now: Instant) -> Snapshot {
         if self.default.is_none() && self.snapshot.state == NetworkState::Unknown {
             self.snapshot.state = NetworkState::Offline;
@@ -138,7 +138,7 @@ impl Hub {
         self.snapshot
     }
 
-    /// A network became the default, or the default says so again with other properties.
+    /// A network became the default network, or the default network has new properties.
     pub fn available(&mut self, now: Instant, network: Network) -> Snapshot {
         match self.default {
             Some(known) if known.handle == network.handle => self.change(now, known, network),
@@ -154,7 +154,7 @@ impl Hub {
         }
     }
 
-    /// The default network's capabilities changed. Of another network: nothing.
+    /// The default network's capabilities changed. Ignored for any other network.
     pub fn capabilities(
         &mut self,
         now: Instant,
@@ -168,7 +168,7 @@ impl Hub {
         })
     }
 
-    /// The default network was blocked or unblocked for this app. Of another network: nothing.
+    /// The default network was blocked or unblocked for this app. Ignored for any other network.
     pub fn blocked(&mut self, now: Instant, handle: i64, blocked: bool) -> Snapshot {
         self.change_default(now, handle, |network| network.blocked = blocked)
     }
@@ -182,7 +182,7 @@ impl Hub {
         self.snapshot
     }
 
-    /// The monitor failed or went away: from now on nothing is known. An edge if the network was away.
+    /// The monitor failed or went away: from now on nothing is known. It is an edge if the state was offline or blocked.
     pub fn failed(&mut self, now: Instant) -> Snapshot {
         self.default = None;
         let edge = if self.snapshot.is_absent() {
@@ -193,8 +193,8 @@ impl Hub {
         self.settle(now, NetworkState::Unknown, edge)
     }
 
-    /// The network was switched off on purpose (airplane mode), or no longer is. No edge. While it is on, being offline is as old as can be,
-    /// whenever it began; when it is switched off while offline, the loss begins now. What is told twice changes nothing.
+    /// The user switched the network off (airplane mode), or on again. No edge. While `on`, an offline state counts as long ago, whenever it
+    /// began. When it ends while still offline, the loss begins now. Telling it twice changes nothing.
     pub fn deliberate(&mut self, now: Instant, on: bool) -> Snapshot {
         if on != self.is_deliberate {
             self.is_deliberate = on;
@@ -205,7 +205,7 @@ impl Hub {
         self.snapshot
     }
 
-    /// Somebody knows better: the network works again. Always an edge; what was not known stays unknown.
+    /// The caller knows that the network works again. Always an edge. Offline and blocked become online; unknown stays unknown.
     pub fn restored(&mut self, now: Instant) -> Snapshot {
         let state = match self.snapshot.state {
             NetworkState::Offline | NetworkState::Blocked => NetworkState::Online,
@@ -214,7 +214,7 @@ impl Hub {
         self.settle(now, state, Edge::Restored)
     }
 
-    /// Takes over what the process's one hub, which is elsewhere, knows. Epoch and path only grow: an older snapshot changes nothing.
+    /// Takes over a snapshot of the process's hub, if that is in another library. An older snapshot is ignored: epoch and path only grow.
     pub fn follow(&mut self, snapshot: Snapshot) -> Snapshot {
         if snapshot.epoch >= self.snapshot.epoch && snapshot.path >= self.snapshot.path {
             self.snapshot = snapshot;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::outcome::{OutcomeClass, What};
 
-/// Why a call stopped without an answer it was after.
+/// Why a call ended with a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -21,7 +21,7 @@ pub enum Reason {
         /// How long it asked for, in milliseconds, rounded down.
         ms: i64,
     },
-    /// The request may have arrived, and must not arrive twice.
+    /// The request may have reached the server, and must not reach it twice.
     NotRepeatable,
     /// The body cannot be sent again byte for byte.
     BodyNotReplayable,
@@ -31,9 +31,9 @@ pub enum Reason {
     Offline,
     /// The call was ended from outside.
     Cancelled(CancelKind),
-    /// Waiting too would have taken the host's last slot.
+    /// If this call waited too, it would take the last slot for its host.
     TooManyWaiting,
-    /// Something of ours failed; the call ends as it would have without us.
+    /// Comeback itself failed. The call ends with the outcome it has.
     Internal,
 }
 
@@ -58,7 +58,7 @@ impl fmt::Display for Reason {
             Reason::Cancelled(CancelKind::Closed) => "the client was closed",
             Reason::Cancelled(CancelKind::MainThread) => "it would have waited on the main thread",
             Reason::TooManyWaiting => "too many calls to this host are waiting",
-            Reason::Internal => "something of ours failed",
+            Reason::Internal => "Comeback itself failed",
         })
     }
 }
@@ -88,11 +88,11 @@ pub enum CancelKind {
 pub enum WaitReason {
     /// The drawn wait.
     Backoff,
-    /// The server asked for it; no edge ends it.
+    /// The server asked for it. No edge ends it.
     Server,
-    /// A failed look-up is cached below us.
+    /// The platform remembers a failed look-up for so long.
     LookUp,
-    /// An edge ended the drawn wait; the rest keeps a distance.
+    /// An edge ended the drawn wait. What is left is the spread, or the distance to the last woken start.
     Edge,
     /// Parked until the network is back.
     Offline,
@@ -103,7 +103,7 @@ pub enum WaitReason {
 #[cfg_attr(feature = "uniffi", derive(uniffi::Enum))]
 #[serde(rename_all = "snake_case")]
 pub enum WokenBy {
-    /// Its time.
+    /// The timer.
     Timer,
     /// A restored edge.
     Edge,
@@ -111,7 +111,7 @@ pub enum WokenBy {
     Probe,
 }
 
-/// One thing that happened to a call. Drivers add the call's id and label.
+/// Something that happened to a call. Drivers add the call's id and label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -125,7 +125,7 @@ pub enum Event {
         /// Whether it counts against `max_attempts`.
         counted: bool,
     },
-    /// An attempt was given up for a new one on the new network.
+    /// An attempt was abandoned, and a new one is made on the new network.
     AttemptAbandoned,
     /// A wait begins, or turns into a park.
     WaitPlanned(PlannedWait),
@@ -135,10 +135,10 @@ pub enum Event {
     Final(End),
 }
 
-/// A wait as it was planned. Lengths since the failure.
+/// A wait as it was planned. All lengths count from the failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedWait {
-    /// When the next attempt starts; of a park its probe, else the first instant at which the call stops.
+    /// When the next attempt starts. For a park: when its probe is made, or, without a probe, when the call stops.
     pub planned: Duration,
     /// The window drawn from.
     pub window: Duration,
@@ -151,9 +151,9 @@ pub struct PlannedWait {
 /// How a wait ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResumedWait {
-    /// As the latest [`Event::WaitPlanned`] said.
+    /// What the latest [`Event::WaitPlanned`] said.
     pub planned: Duration,
-    /// How long it was, since the failure.
+    /// How long the wait was, from the failure on.
     pub effective: Duration,
     /// What ended it.
     pub by: WokenBy,
@@ -162,14 +162,14 @@ pub struct ResumedWait {
 /// How a call ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct End {
-    /// Why it stopped; `None` if it has its answer.
+    /// Why it stopped; `None` if the last outcome is the call's answer.
     pub reason: Option<Reason>,
     /// Counted attempts.
     pub counted: u32,
     /// Since the beginning.
     pub elapsed: Duration,
-    /// Whether any attempt may have reached the server. False only if every attempt provably wrote no head, or had its stream refused; then the
-    /// request may be made again by other means. True where nobody knows.
+    /// Whether any attempt may have reached the server. False only if every attempt provably wrote no head or had its stream refused; then the
+    /// app may send the request again by other means. True where nobody knows.
     pub may_have_arrived: bool,
 }
 
@@ -208,12 +208,12 @@ impl IntoIterator for Events {
     }
 }
 
-/// What became of a call: built from its events by whoever listens, since the call's state carries no history.
+/// What became of a call. The listener builds it from the call's events, because the call's state holds no history.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
     /// The failed attempts in order.
     pub attempts: Vec<FailedAttempt>,
-    /// How many attempts were given up for a new one on the new network.
+    /// How many attempts were abandoned for a new one on the new network.
     pub abandoned: u32,
     /// How the call ended; `None` while it goes on.
     pub end: Option<End>,
@@ -240,7 +240,7 @@ impl Report {
         self.end.is_none_or(|end| end.may_have_arrived)
     }
 
-    /// Takes in the next event. What cannot be (a wait before any failure, anything after the end) is passed over.
+    /// Takes in the next event. Events that cannot come here (a wait before any failure, anything after the end) are ignored.
     pub fn hear(&mut self, event: &Event) {
         if self.end.is_some() {
             return;

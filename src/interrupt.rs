@@ -1,6 +1,6 @@
 //! The path changed during an attempt: is the attempt begun anew on the new network?
 //!
-//! Without this an attempt hangs through the only window of signal on the dead network's timers.
+//! Without this, an attempt on the dead network would wait for its timeouts while the only window of signal passes.
 
 use crate::call::{Call, Limit, Signals, Step};
 use crate::connectivity::Snapshot;
@@ -31,7 +31,8 @@ pub enum Interruption {
 /// Asked by a driver that can abandon one attempt, while it is in flight without a response head; `noted` is the snapshot taken before
 /// the attempt.
 ///
-/// An attempt that provably sent nothing is begun anew uncounted if its body can be replayed or is known untouched. One that may have been sent is begun anew, counted, if it may be repeated, has no body, and is not the last.
+/// An attempt that provably sent nothing is begun anew, uncounted, if its body can be replayed or is known to be untouched. One that may have
+/// been sent is begun anew, counted, if it may be repeated, has no body, and is not the last. Every other attempt is kept.
 pub fn interrupt(
     policy: &RetryPolicy,
     mut call: Call,

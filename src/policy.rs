@@ -56,12 +56,12 @@ pub enum Jitter {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Repeat {
-    /// By method and idempotency key.
+    /// It depends on method and idempotency key.
     #[default]
     Auto,
-    /// The app vouches for it.
+    /// Always: the app vouches for every request.
     Always,
-    /// Never; what provably was not sent goes again all the same.
+    /// Never. A request that was provably not sent goes again all the same.
     Never,
 }
 
@@ -72,7 +72,7 @@ pub enum KeyForm {
     /// As it is.
     #[default]
     Bare,
-    /// In double quotes: a structured-field string, as the IETF draft for `Idempotency-Key` has it.
+    /// In double quotes: a structured-field string, as in the IETF draft for `Idempotency-Key`.
     Quoted,
 }
 
@@ -80,7 +80,7 @@ pub enum KeyForm {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ClientResends {
-    /// As the client is set up.
+    /// They stay as the client is set up.
     #[default]
     Keep,
     /// The server sees exactly one request per attempt.
@@ -91,16 +91,16 @@ pub enum ClientResends {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Wake {
-    /// Any.
+    /// Any drawn wait.
     #[default]
     Any,
-    /// Only one after a transport failure.
+    /// Only a wait after a transport failure.
     Transport,
-    /// None; a park still ends.
+    /// None. A park ends all the same.
     None,
 }
 
-/// What a call does that failed on transport while the network is known to be away.
+/// What a call does if it fails on transport while the network is known to be away.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Offline {
@@ -117,7 +117,7 @@ pub enum Offline {
     Ignore,
 }
 
-/// The idempotency key: where it stands, how it is written, who makes it.
+/// The idempotency key: its header, how it is written, and who makes it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct KeyRule {
@@ -364,7 +364,7 @@ impl RetryPolicy {
         self.window
     }
 
-    /// The window after 429 and 503, where it is another one.
+    /// The window after 429 and 503, if it is a different one.
     pub fn overload(&self) -> Option<Window> {
         self.overload
     }
@@ -379,7 +379,7 @@ impl RetryPolicy {
         self.retry_statuses.iter()
     }
 
-    /// Whether what may have arrived may go again.
+    /// Whether a request that may have arrived may go again.
     pub fn repeat(&self) -> Repeat {
         self.repeat
     }

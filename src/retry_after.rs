@@ -20,8 +20,8 @@ const DAY_MS: i64 = 86_400_000;
 /// The longest hint among the header's lines, or `None` if none is valid. A line is never split.
 ///
 /// Digits, or a decimal fraction (rounded up to the next millisecond), or an HTTP date in one of its three forms, measured against
-/// the response's `date` or, without a readable one, against `wall_ms`: the wall clock as Unix milliseconds. The same instant tells
-/// the century of a year of two digits. A time in the past is zero; more than fits is `i64::MAX` nanoseconds.
+/// the response's `date` or, without a readable one, against `wall_ms`: the wall clock as Unix milliseconds. The same instant decides
+/// the century of a two-digit year. A time in the past is zero; a value that does not fit is `i64::MAX` nanoseconds.
 pub fn retry_after(lines: &[&str], date: Option<&str>, wall_ms: Option<i64>) -> Option<Duration> {
     hint(lines, date, wall_ms).map(duration)
 }
@@ -73,7 +73,7 @@ fn seconds(text: &str) -> Option<i64> {
     Some(nanos.saturating_add((number(thousandths)? * scale + up) * MILLISECOND))
 }
 
-/// One of the three forms of an HTTP date (RFC 9110, 5.6.7) as Unix milliseconds. The weekday must be one, not the right one.
+/// One of the three forms of an HTTP date (RFC 9110, 5.6.7) as Unix milliseconds. The weekday must be a weekday, but need not fit the date.
 fn http_date(text: &str, now_ms: Option<i64>) -> Option<i64> {
     imf_fixdate(text)
         .or_else(|| rfc850_date(text, now_ms))
@@ -98,7 +98,7 @@ fn rfc850_date(text: &str, now_ms: Option<i64>) -> Option<i64> {
     let mut parts = date.split('-');
     let (day, month, year) = (parts.next()?, parts.next()?, parts.next()?);
     parts.next().is_none().then_some(())?;
-    // The latest year with these digits that is not more than 50 years ahead.
+    // The latest year with these digits that is at most 50 years in the future.
     let latest = year_of(now_ms.unwrap_or(0).div_euclid(DAY_MS)) + 50;
     let full = latest - (latest - digits(year, 2)?).rem_euclid(100);
     unix_ms(full, month, digits(day, 2)?, time)
@@ -131,7 +131,7 @@ const MONTHS: [&str; 12] = [
     "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
 ];
 
-/// What follows the weekday's name.
+/// The text after the weekday's name.
 fn weekday<'a>(text: &'a str, names: &[&str; 7]) -> Option<&'a str> {
     names.iter().find_map(|name| text.strip_prefix(name))
 }

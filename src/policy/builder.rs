@@ -137,7 +137,7 @@ impl PolicyBuilder {
         })
     }
 
-    /// Whether what may have arrived may go again.
+    /// Whether a request that may have arrived may go again.
     pub fn repeat(mut self, repeat: Repeat) -> Self {
         self.policy.repeat = repeat;
         self
@@ -240,7 +240,7 @@ impl PolicyBuilder {
         Ok(policy)
     }
 
-    /// What was read for a setter, or why it could not be.
+    /// Calls a setter with a value that was read, or remembers why it could not be read.
     pub(super) fn take<T>(
         mut self,
         read: Result<T, PolicyError>,
@@ -305,7 +305,7 @@ fn optional_length(field: &str, given: Option<Duration>) -> Result<Option<i64>, 
     given.map(|given| length(field, given)).transpose()
 }
 
-/// A factor is held in thousandths; a double is such a number if it is the one nearest to it.
+/// A factor is held in thousandths. A double counts as a number of thousandths if it is the double nearest to one.
 fn thousandths(field: &str, factor: f64) -> Result<u32, PolicyError> {
     let held = (factor * 1_000.0).round();
     if (1_000.0..=10_000.0).contains(&held) && held / 1_000.0 == factor {
