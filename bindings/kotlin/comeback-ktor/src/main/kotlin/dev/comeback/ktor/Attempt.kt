@@ -1,62 +1,68 @@
-// One attempt: what was sent, what it came to, and how it is ended: at its limit, or because the network it runs on is gone and it is begun anew.
+// One attempt: what was sent for it, what it came to, and how it is ended: at its limit, or because the network it runs on is gone and it is begun anew.
 package dev.comeback.ktor
 
 import dev.comeback.DriverFacts
 import dev.comeback.InnerRequest
-import dev.comeback.NetworkState
-import dev.comeback.NextStep
 import dev.comeback.OuterAttempt
+import dev.comeback.RequestHead
 import dev.comeback.RetryReport
-import dev.comeback.Subscription
+import dev.comeback.coroutines.LayerElement
 import dev.comeback.orNull
 import io.ktor.client.call.HttpClientCall
 import io.ktor.client.plugins.HttpRequestTimeoutException
+import io.ktor.client.plugins.Sender
 import io.ktor.client.request.HttpRequestBuilder
+import io.ktor.client.statement.HttpResponse
 import io.ktor.client.utils.unwrapCancellationException
+import io.ktor.http.content.OutgoingContent
 import io.ktor.http.isSuccess
+import io.ktor.utils.io.InternalAPI
 import kotlinx.coroutines.CancellationException
 import kotlinx.coroutines.CompletableJob
-import kotlinx.coroutines.CoroutineScope
-import kotlinx.coroutines.DisposableHandle
-import kotlinx.coroutines.Job
 import kotlinx.coroutines.cancel
-import kotlinx.coroutines.channels.Channel
-import kotlinx.coroutines.launch
-import kotlinx.coroutines.withTimeoutOrNull
+import kotlin.coroutines.Continuation
 import kotlin.coroutines.CoroutineContext
-import kotlin.time.Duration.Companion.nanoseconds
+import kotlin.coroutines.intrinsics.COROUTINE_SUSPENDED
+import kotlin.coroutines.intrinsics.intercepted
+import kotlin.coroutines.intrinsics.startCoroutineUninterceptedOrReturn
+import kotlin.coroutines.intrinsics.suspendCoroutineUninterceptedOrReturn
+import kotlin.coroutines.resumeWithException
 
 /**
- * Sends [request]. Watched until its response head is there, which costs as little as it can: a coroutine, a child of the call's, is made only when
- * there is something to ask. The attempt itself runs in the caller's own, as it would without Comeback.
+ * Sends [request] in the caller's own coroutine, as it would be sent without Comeback. That coroutine goes on when the attempt ends; or when it is ended
+ * and does not notice, for instance because a plugin further in does not let itself be cancelled: then it goes on alone, and what it brings is closed.
  */
 internal class Attempt(
     private val loop: SendLoop,
     val request: HttpRequestBuilder,
-    private val context: CoroutineContext,
-) : Mark,
-    () -> Unit {
-    private val session get() = loop.session
+) : OnItsWay,
+    Continuation<HttpClientCall> {
+    private val setup = loop.setup
     private val job get() = request.executionContext as CompletableJob
     private val limit = loop.limit
-    private var subscription: Subscription? = null
-    private var timer: DisposableHandle? = null
-    private var asking: Job? = null
+    private val watch = AttemptWatch(this, loop, limit)
 
-    /** Made with [asking]: most attempts see no change. */
-    private var changes: Channel<Unit>? = null
-    private var isDone = false
-    private var hasHead = false
+    /** As layers further in see it. */
+    private val outer = OuterAttempt(facts.clientResendsOff, connectNanos(), limit.inactivityNanos, notedPath)
+
+    private lateinit var caller: Continuation<HttpClientCall>
+    private lateinit var ownContext: CoroutineContext
+
+    /** The caller goes on. */
+    private var isLeft = false
+
+    override val context: CoroutineContext get() = ownContext
+
+    private var inEngine: EngineRequest? = null
+    private var earlier: ArrayList<EngineRequest>? = null
 
     /** The attempt reached its limit and was ended. */
     @Volatile
     var isCut: Boolean = false
-        private set
 
     /** The attempt was given up; the call goes on with a fresh one. */
     @Volatile
     var isAbandoned: Boolean = false
-        private set
 
     /** What it came to. */
     var call: HttpClientCall? = null
@@ -79,48 +85,146 @@ internal class Attempt(
     /** The network's path when the attempt began. */
     val notedPath: Long get() = loop.noted.path
 
-    /** For reads, writes and connects each; see [dev.comeback.Limit]. */
-    val inactivityNanos: Long? get() = limit.inactivityNanos
+    /** How many requests were sent for it, those included that never entered the engine. */
+    val sends: Int get() = 1 + (earlier?.size ?: 0)
 
-    private var outer: OuterAttempt? = null
+    private fun connectNanos(): Long? = shorter(limit.inactivityNanos, facts.connectTimeoutNanos)
 
-    /** As layers further in see it. [connectNanos]: how long a connect may take. */
-    fun outer(connectNanos: Long?): OuterAttempt =
-        outer ?: OuterAttempt(facts.clientResendsOff, connectNanos, inactivityNanos, notedPath).also { outer = it }
+    /** What it came to; thrown if it failed. [spentNanos] of what it may take are over. */
+    suspend fun sentBy(
+        sender: Sender,
+        spentNanos: Long,
+    ): HttpClientCall = suspendCoroutineUninterceptedOrReturn { start(sender, spentNanos, it) }
 
-    /** What layers further in told of. */
-    val told: List<InnerRequest> get() = outer?.told.orEmpty()
+    private fun start(
+        sender: Sender,
+        spentNanos: Long,
+        caller: Continuation<HttpClientCall>,
+    ): Any? {
+        val layer = LayerElement(outer)
+        this.caller = caller
+        ownContext = caller.context + layer
+        watch.begin(spentNanos)
+        val send: suspend () -> HttpClientCall = { sender.execute(request) }
+        val before = layer.updateThreadContext(ownContext)
+        val result =
+            try {
+                send.startCoroutineUninterceptedOrReturn(this)
+            } catch (thrown: Throwable) {
+                if (leave()) throw thrown
+                cameLate(Result.failure(thrown))
+                return COROUTINE_SUSPENDED
+            } finally {
+                layer.restoreThreadContext(ownContext, before)
+            }
+        if (result === COROUTINE_SUSPENDED || leave()) return result
+        cameLate(Result.success(result as HttpClientCall))
+        return COROUTINE_SUSPENDED
+    }
 
-    /** The attempt begins, or goes on: [spentNanos] of what it may take are over. */
-    fun begin(spentNanos: Long) {
-        orNull {
-            limit.hardNanos?.let { timer = context.runIn(it - spentNanos) { end { isCut = true } } }
-            subscription = loop.comeback.subscribe(this)
-            invoke()
+    /** The attempt is over, on a thread that is still told to be inside it. */
+    override fun resumeWith(result: Result<HttpClientCall>) {
+        if (!leave()) return cameLate(result)
+        val inside = OuterAttempt.onThisThread
+        OuterAttempt.onThisThread = null
+        try {
+            caller.resumeWith(result)
+        } finally {
+            OuterAttempt.onThisThread = inside
         }
     }
 
-    /** A response head is there: nothing ends the attempt any more, unless a plugin makes another request for it. */
-    fun headCame() {
-        synchronized(this) {
-            if (isDone || hasHead) return
-            hasHead = true
-        }
-        unwatch()
+    /** True once. */
+    @Synchronized
+    private fun leave(): Boolean = !isLeft.also { isLeft = true }
+
+    private fun cameLate(result: Result<HttpClientCall>) {
+        setup.alone.decrementAndGet()
+        result.getOrNull()?.let { late -> orNull { late.cancel() } }
     }
 
-    /** A request of the attempt goes out. After a head it is another one, for instance with a fresh token; what the attempt may take is still the same. */
-    fun goesOut() {
-        synchronized(this) {
-            if (isDone || !hasHead) return
-            hasHead = false
+    /** It was ended some time ago, and the caller waits no longer. */
+    fun leaveAlone() {
+        // So many that one more would not matter to anybody but the memory.
+        if (setup.alone.incrementAndGet() > MOST_ALONE || !leave()) {
+            setup.alone.decrementAndGet()
+            return
         }
-        begin(loop.spentNanos())
+        caller.intercepted().resumeWithException(timeout())
+    }
+
+    @OptIn(InternalAPI::class)
+    override fun enters(request: HttpRequestBuilder) {
+        watch.goesOut()
+        // A copy of what was given up long ago.
+        if (isCut || isAbandoned) throw CancellationException("Comeback ended this attempt")
+        inEngine?.let { (earlier ?: ArrayList<EngineRequest>(1).also { list -> earlier = list }) += it }
+        val head = request.head(facts.keyHeader)
+        val limits =
+            EngineLimits(
+                mayResend = !facts.clientResendsOff && facts.mayRepeat(head),
+                connectNanos = outer.connectNanos,
+                inactivityNanos = outer.inactivityNanos,
+                path = notedPath,
+            )
+        inEngine = setup.engine.entered(request, outer, limits, loop.body, job)
+        request.body = loop.body.entering(request.body as OutgoingContent)
+    }
+
+    override fun headCame(response: HttpResponse) {
+        inEngine?.headCame()
+        watch.headCame()
+    }
+
+    override fun engineThrew(thrown: Throwable) {
+        inEngine?.threw(thrown)
+    }
+
+    /** The request as it left; null if none did. */
+    val wentOut: RequestHead? get() = inEngine?.request?.head(facts.keyHeader)
+
+    /** What else was sent for it: by layers further in, and by plugins further in before the last. */
+    val told: List<InnerRequest>
+        get() {
+            val others = outer.told
+            val earlier = earlier ?: return others
+            val before = OuterAttempt()
+            for (request in earlier) before.request(loop.policy, head(request), keyIsMade = false).ended(request.sentNothing())
+            return others + before.told
+        }
+
+    /** A key that was put in the place of the call's is none. */
+    private fun head(other: EngineRequest): RequestHead {
+        val head = other.request.head(facts.keyHeader)
+        return if (head.key == loop.head.key) head else head.withoutKey()
+    }
+
+    /**
+     * Positive proof that no request of this attempt wrote its head; then none will. [failure] is what reached us; a plugin further in may have thrown
+     * it, about something else, and then it proves nothing. Null: nothing did, the attempt was ended.
+     */
+    fun sentNothing(failure: Throwable?): Boolean {
+        val last = inEngine ?: return false
+        if (loop.hasSentBefore || earlier.orEmpty().any { !it.sentNothing() } || outer.told.any { !it.sentNothing }) return false
+        val thrown = last.thrown
+        val wasEnded = thrown == null || thrown is CancellationException
+        val isFromEngine = if (failure == null) wasEnded else last.endedWith(failure)
+        return isFromEngine && last.sentNothing()
+    }
+
+    /** [ask] is asked while nothing new goes out: is it proved that nothing was sent? */
+    fun <T> whileHeld(
+        ask: (sentNothing: Boolean) -> T,
+        ends: (T) -> Boolean,
+    ): T {
+        val last = inEngine
+        if (last == null || !last.isUnderWay || loop.hasSentBefore || earlier != null || outer.told.isNotEmpty()) return ask(false)
+        return last.whileHeld(ask, ends)
     }
 
     /** The attempt is over: it brought [call]. */
     fun answered(call: HttpClientCall) {
-        stopWatching()
+        isOver()
         if (isCut) {
             // It came in that moment, and has lost its body to it.
             orNull { call.cancel() }
@@ -135,9 +239,19 @@ internal class Attempt(
 
     /** The attempt is over, without an answer. */
     fun failed(thrown: Throwable) {
-        stopWatching()
+        isOver()
         this.thrown = if (isCut) timeout() else thrown
         job.cancel()
+    }
+
+    private fun isOver() {
+        watch.stop()
+        if (isCut || isAbandoned) isOutOfTime()
+    }
+
+    /** Time ended it, so the connection it was on may be dead. */
+    fun isOutOfTime() {
+        // See the connections inside the engine.
     }
 
     /** The limit was ours, so the caller hears of a timeout, as Ktor says it. */
@@ -149,71 +263,9 @@ internal class Attempt(
         job.cancel()
     }
 
-    private fun stopWatching() {
-        outer?.close()
-        synchronized(this) {
-            if (isDone) return
-            isDone = true
-            if (hasHead) return
-        }
-        unwatch()
-    }
+    fun end() = job.cancel(CancellationException("Comeback ended this attempt"))
 
-    private fun unwatch() {
-        subscription?.close()
-        timer?.dispose()
-        synchronized(this) { asking.also { asking = null } }?.cancel()
-    }
-
-    /** The network has changed. */
-    override fun invoke() {
-        if (!hasMoved()) return
-        synchronized(this) {
-            if (isDone || hasHead) return
-            val changes = changes ?: Channel<Unit>(Channel.CONFLATED).also { changes = it }
-            changes.trySend(Unit)
-            if (asking == null) asking = CoroutineScope(context).launch { ask(changes) }
-        }
-    }
-
-    private fun hasMoved(): Boolean {
-        val network = loop.comeback.snapshot
-        return network.path != notedPath && network.state != NetworkState.OFFLINE && network.state != NetworkState.BLOCKED
-    }
-
-    private suspend fun ask(changes: Channel<Unit>) {
-        var askAt: Long? = null
-        while (true) {
-            await(changes, askAt)
-            // No engine tells what it has sent, and silence proves nothing.
-            val step =
-                synchronized(this) {
-                    if (isDone || hasHead) return
-                    session.interrupted(sentNothing = false, bodyUntouched = loop.body.isUntouched, inner = told)
-                }
-            when (step) {
-                is NextStep.Keep -> askAt = step.askAt
-                is NextStep.Restart -> return end { isAbandoned = true }
-                else -> return
-            }
-        }
-    }
-
-    private suspend fun await(
-        changes: Channel<Unit>,
-        askAt: Long?,
-    ) {
-        if (askAt == null) return changes.receive()
-        val left = askAt - synchronized(this) { session.now() }
-        val isChanged = left > 0 && withTimeoutOrNull(left.nanoseconds) { changes.receive() } != null
-        if (!isChanged) synchronized(this) { session.reached(askAt) }
-    }
-
-    private inline fun end(mark: () -> Unit) {
-        synchronized(this) {
-            if (isDone || hasHead) return
-            mark()
-        }
-        job.cancel(CancellationException("Comeback ended this attempt"))
+    private companion object {
+        const val MOST_ALONE = 64
     }
 }

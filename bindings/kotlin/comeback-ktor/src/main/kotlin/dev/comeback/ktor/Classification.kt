@@ -12,9 +12,8 @@ import kotlinx.coroutines.TimeoutCancellationException
 import kotlinx.coroutines.channels.ClosedReceiveChannelException
 
 /**
- * The kind of [failure], which is unwrapped from any cancellation that carried it.
- *
- * No engine tells what it has sent. So only types that say by themselves that no connection came about are "never sent"; the rest is in doubt.
+ * The kind of [failure], which is unwrapped from any cancellation that carried it. A type proves nothing about an attempt: it may be that of another
+ * request, which a plugin further in made.
  */
 internal fun failureKind(
     failure: Throwable,
@@ -22,8 +21,10 @@ internal fun failureKind(
 ): FailureKind {
     val thrown = body.thrown
     if (thrown != null && (failure === thrown || thrown in everythingBehind(failure).keys)) return FailureKind.REQUEST_BODY
-    return TYPES.kindOf(failure)
+    return failureKind(failure)
 }
+
+internal fun failureKind(failure: Throwable): FailureKind = TYPES.kindOf(failure)
 
 private val TYPES =
     FailureTypes(

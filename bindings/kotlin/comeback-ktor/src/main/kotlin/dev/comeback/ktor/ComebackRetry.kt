@@ -2,28 +2,15 @@
 package dev.comeback.ktor
 
 import dev.comeback.Comeback
-import dev.comeback.DriverFacts
-import dev.comeback.OuterAttempt
 import dev.comeback.RetryPolicy
-import dev.comeback.coroutines.LayerElement
-import io.ktor.client.call.HttpClientCall
 import io.ktor.client.plugins.HttpSend
-import io.ktor.client.plugins.HttpTimeoutCapability
-import io.ktor.client.plugins.HttpTimeoutConfig
-import io.ktor.client.plugins.Sender
 import io.ktor.client.plugins.api.ClientPlugin
 import io.ktor.client.plugins.api.createClientPlugin
 import io.ktor.client.plugins.plugin
-import io.ktor.client.request.ClientUpgradeContent
-import io.ktor.client.request.HttpRequestBuilder
+import io.ktor.client.request.HttpSendPipeline
 import io.ktor.client.utils.HttpRequestIsReadyForSending
 import io.ktor.client.utils.HttpResponseReceived
-import io.ktor.http.content.OutgoingContent
-import io.ktor.http.isWebsocket
-import io.ktor.utils.io.InternalAPI
-import kotlinx.coroutines.currentCoroutineContext
-import java.util.UUID
-import kotlin.coroutines.CoroutineContext
+import io.ktor.util.pipeline.PipelinePhase
 
 /**
  * Sends failed requests again as a [RetryPolicy] says, and ends a wait when the network is back.
@@ -44,12 +31,21 @@ import kotlin.coroutines.CoroutineContext
  * [Comeback.close]. An attempt on a network that is gone is begun anew when the next one is there, if the request may go again. Redirects belong to
  * the call they came in. Web-socket upgrades pass; so does everything inside `comeback.retry { }`, which then has the call.
  *
- * After the network has changed, attempts through Ktor's OkHttp engine use no connection from before, where OkHttp is 5.4 or newer: Ktor 3.5 itself
- * brings 5.3, so name a newer one in the app. The connections of CIO and Java are these engines' own, and they may go on over one that is dead.
+ * **What must not be repeated is not.** A failure counts as never sent only by proof about all that was sent in this attempt, whatever plugins further in
+ * do: the OkHttp engine tells when a head goes out; of other engines only what they themselves threw counts, by its type. Install this before plugins that
+ * send several requests, such as `Auth`.
+ *
+ * Ktor's OkHttp engine is told what it must not send again by itself. That needs OkHttp 5.4, which Ktor 3.6 brings, and an engine that is not in use yet;
+ * `install` throws an [IllegalStateException] otherwise, which names the way out. A shared engine is prepared by `comeback()` in its configuration
+ * (`OkHttpConfig.comeback`). CIO sends nothing again by itself, Apache5 is told not to. The Java engine sends a GET or HEAD again when the server dropped its
+ * idle connection, whatever the policy says; Android's engine may do so too.
+ *
+ * After the network has changed, attempts through the OkHttp engine use no connection from before. CIO makes a new connection for each request unless
+ * `pipelining` is on. Java's connections are that engine's own, and may be dead.
  *
  * Of [HttpTimeout] that was installed before this the request timeout limits the whole call, waits included; installed after it, each attempt.
  *
- * An interceptor of Comeback's inside Ktor's OkHttp engine stands down, unless the engine was shared with an older client that has no [ComebackRetry].
+ * An interceptor of Comeback's inside Ktor's OkHttp engine stands down.
  */
 public val ComebackRetry: ClientPlugin<ComebackRetryConfig> =
     createClientPlugin("ComebackRetry", ::ComebackRetryConfig) {
@@ -57,11 +53,26 @@ public val ComebackRetry: ClientPlugin<ComebackRetryConfig> =
         val hooks = Hooks(pluginConfig)
         requireBelow(hooks.policy, pluginConfig.maxSendCount)
         val door = Door(Setup(client, comeback, hooks))
-        client.monitor.subscribe(HttpRequestIsReadyForSending, door::limit)
-        client.monitor.subscribe(HttpResponseReceived) { (it.call.attributes.getOrNull(Mark.KEY) as? Attempt)?.headCame() }
+        client.monitor.subscribe(HttpRequestIsReadyForSending, door::enters)
+        client.monitor.subscribe(HttpResponseReceived) {
+            it.call.attributes.onItsWay
+                ?.headCame(it)
+        }
+        client.sendPipeline.insertPhaseBefore(HttpSendPipeline.Engine, ENGINE)
+        client.sendPipeline.intercept(ENGINE) {
+            try {
+                proceed()
+            } catch (thrown: Throwable) {
+                context.attributes.onItsWay?.engineThrew(thrown)
+                throw thrown
+            }
+        }
         // What `on(Send)` does, without its two objects per call.
         client.plugin(HttpSend).intercept(door::send)
     }
+
+/** The last before the engine's own. */
+private val ENGINE = PipelinePhase("ComebackEngine")
 
 private fun requireBelow(
     policy: RetryPolicy,
@@ -72,109 +83,4 @@ private fun requireBelow(
         "max_attempts = $attempts: must be below the client's maxSendCount, $maxSendCount, which counts redirects too; " +
             "raise it by install(HttpSend) { maxSendCount = … } and say so here"
     }
-}
-
-private class Door(
-    private val setup: Setup,
-) {
-    private val client = setup.client
-    private val comeback = setup.comeback
-    private val hooks = setup.hooks
-    private val takesLayers = setup.engine.takesLayers
-
-    suspend fun send(
-        sender: Sender,
-        request: HttpRequestBuilder,
-    ): HttpClientCall {
-        val loop = loopFor(request, currentCoroutineContext()) ?: return sender.execute(request)
-        return loop.run(sender, request)
-    }
-
-    /** Null if the request passes. */
-    private fun loopFor(
-        request: HttpRequestBuilder,
-        context: CoroutineContext,
-    ): SendLoop? {
-        val mark = request.attributes.getOrNull(Mark.KEY)
-        val before = (mark as? SendLoop)?.takeIf { it.executionContext === request.executionContext }
-        if (before != null && before.isRedirected && !before.isOver) return before
-        val choices = request.choices
-        val policy = choices.policy ?: hooks.policyFor(request) ?: hooks.policy
-        val facts = policy.driverFacts
-        val outer = LayerElement.of(context)
-        if (facts == null || comeback.isClosed || isUpgrade(request) || outer != null) {
-            passes(request, mark, outer)
-            return null
-        }
-        if (choices.makesKey || facts.makesKey(request.method.value)) ensureKey(request, facts)
-        val body = BodyWatch.of(request.body as OutgoingContent, choices.vouchesForBody)
-        val now = comeback.time.nanos()
-        return SendLoop(setup, policy, request, body, began = before?.began ?: now, attemptBegan = now)
-    }
-
-    /** [outer]: the attempt of a layer further out, which has it. */
-    private fun passes(
-        request: HttpRequestBuilder,
-        mark: Mark?,
-        outer: OuterAttempt?,
-    ) {
-        if (outer != null) {
-            request.attributes.put(Mark.KEY, Mark.Below(outer))
-        } else if (mark != null) {
-            request.attributes.remove(Mark.KEY)
-        }
-    }
-
-    @OptIn(InternalAPI::class)
-    private fun isUpgrade(request: HttpRequestBuilder) = request.url.protocol.isWebsocket() || request.body is ClientUpgradeContent
-
-    /** On the request itself, so that redirects take it along. */
-    private fun ensureKey(
-        request: HttpRequestBuilder,
-        facts: DriverFacts,
-    ) {
-        if (!request.headers[facts.keyHeader].isNullOrBlank()) return
-        val key = UUID.randomUUID().toString()
-        request.headers[facts.keyHeader] = if (facts.keyQuoted) "\"$key\"" else key
-    }
-
-    /** The last moment before the engine has the request: every other plugin has had its say. */
-    fun limit(request: HttpRequestBuilder) {
-        // A request made from one that was sent has its headers.
-        if (Engine.someTakesLayers) request.headers.remove(OuterAttempt.header)
-        when (val mark = request.attributes.getOrNull(Mark.KEY)) {
-            is Attempt -> limit(request, mark)
-            is Mark.Below -> if (takesLayers) request.headers[OuterAttempt.header] = mark.outer.handle()
-            else -> Unit
-        }
-    }
-
-    private fun limit(
-        request: HttpRequestBuilder,
-        attempt: Attempt,
-    ) {
-        attempt.goesOut()
-        val inactivity = attempt.inactivityNanos
-        val connect = shorter(inactivity, attempt.facts.connectTimeoutNanos)
-        if (takesLayers) {
-            request.headers[OuterAttempt.header] = attempt.outer(connect).handle()
-        } else if (connect != null && HttpTimeoutCapability in client.engine.supportedCapabilities) {
-            val own = request.getCapabilityOrNull(HttpTimeoutCapability)
-            val limited =
-                HttpTimeoutConfig(
-                    requestTimeoutMillis = own?.requestTimeoutMillis,
-                    connectTimeoutMillis = shorter(own?.connectTimeoutMillis, millis(connect)),
-                    socketTimeoutMillis = shorter(own?.socketTimeoutMillis, inactivity?.let(::millis)),
-                )
-            request.setCapability(HttpTimeoutCapability, limited)
-        }
-    }
-
-    private fun millis(nanos: Long): Long = roundedUpToMillis(nanos).coerceAtLeast(1)
-
-    /** Null is no limit. */
-    private fun shorter(
-        one: Long?,
-        other: Long?,
-    ): Long? = if (one == null || other == null) one ?: other else minOf(one, other)
 }

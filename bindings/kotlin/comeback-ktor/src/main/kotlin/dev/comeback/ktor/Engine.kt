@@ -1,26 +1,68 @@
-// What must be known of a client's engine.
+// What must be known of a client's engine, and what it is told: limits, and what it must not send again by itself.
 package dev.comeback.ktor
 
 import dev.comeback.Comeback
 import dev.comeback.FailedLookUps
+import dev.comeback.OuterAttempt
 import io.ktor.client.HttpClient
+import io.ktor.client.plugins.HttpTimeoutCapability
+import io.ktor.client.plugins.HttpTimeoutConfig
+import io.ktor.client.request.HttpRequestBuilder
+import kotlinx.coroutines.CompletableJob
 
+/** @throws IllegalStateException if this engine sends requests again by itself and cannot be told not to */
 internal class Engine(
     private val client: HttpClient,
     comeback: Comeback,
 ) {
-    /** Whether a header may say to layers inside the engine that Comeback has the call: only where it is taken away before it reaches a server. */
-    val takesLayers: Boolean = withOkHttp { OkHttpLayer.prepare(client, comeback.snapshot.path) } ?: false
+    /** A layer of ours is in the engine: it takes the header that tells it of a request, and tells of that request's way. */
+    private val takesLayers: Boolean = withOptional { OkHttpEngines.adopt(client, comeback) } ?: false
 
     init {
-        if (takesLayers) someTakesLayers = true
+        if (takesLayers) someTakesLayers = true else Apache5.tellNotToResend(client.engine.config)
+    }
+
+    /** [request] enters the engine. [job]: what ends it; null if it is not ours to end. */
+    fun entered(
+        request: HttpRequestBuilder,
+        outer: OuterAttempt,
+        limits: EngineLimits,
+        body: BodyWatch?,
+        job: CompletableJob?,
+    ): EngineRequest {
+        val entered = EngineRequest(request, outer, limits, isHeard = takesLayers, body)
+        if (takesLayers) {
+            request.headers[OuterAttempt.header] = entered.numbered()
+        } else if (job != null && limits.connectNanos != null && HttpTimeoutCapability in client.engine.supportedCapabilities) {
+            limit(request, limits, job)
+        }
+        return entered
+    }
+
+    private fun limit(
+        request: HttpRequestBuilder,
+        limits: EngineLimits,
+        job: CompletableJob,
+    ) {
+        val asked = request.getCapabilityOrNull(HttpTimeoutCapability)
+        val own = withOptional { CioTimeouts.of(client) }
+        if (asked == null) own?.keepRequestTimeout(request, client, job)
+        val connect = asked?.connectTimeoutMillis ?: own?.connectMillis
+        val socket = asked?.socketTimeoutMillis ?: own?.socketMillis
+        val limited =
+            HttpTimeoutConfig(
+                requestTimeoutMillis = asked?.requestTimeoutMillis,
+                connectTimeoutMillis = shorter(connect, limits.connectNanos?.let(::millis)),
+                socketTimeoutMillis = shorter(socket, limits.inactivityNanos?.let(::millis)),
+            )
+        request.setCapability(HttpTimeoutCapability, limited)
     }
 
     /** How long a failed look-up stays cached below the engine; an own resolver is taken to ask each time. */
-    fun failedLookUpNanos(): Long = if (withOkHttp { OkHttpLayer.hasOwnDns(client) } == true) 0 else FailedLookUps.cachedNanos()
+    fun failedLookUpNanos(): Long = if (withOptional { OkHttpEngines.hasOwnDns(client) } == true) 0 else FailedLookUps.cachedNanos()
 
-    /** Null where OkHttp or its engine is not on the class path. */
-    private inline fun <T> withOkHttp(action: () -> T): T? =
+    /** Null where that engine is not on the class path. */
+    private inline fun <T> withOptional(action: () -> T): T? =
         try {
             action()
         } catch (_: LinkageError) {
@@ -34,3 +76,11 @@ internal class Engine(
             private set
     }
 }
+
+private fun millis(nanos: Long): Long = roundedUpToMillis(nanos).coerceAtLeast(1)
+
+/** Null is no limit. */
+internal fun shorter(
+    one: Long?,
+    other: Long?,
+): Long? = if (one == null || other == null) one ?: other else minOf(one, other)

@@ -4,13 +4,22 @@ package dev.comeback.ktor
 import dev.comeback.RequestFacts
 import dev.comeback.RequestHead
 import io.ktor.client.request.HttpRequestBuilder
+import io.ktor.http.content.OutgoingContent
+import io.ktor.utils.io.InternalAPI
+
+/** Its lines as an engine writes them: the body may have some of its own. */
+@OptIn(InternalAPI::class)
+internal fun HttpRequestBuilder.head(keyHeader: String): RequestHead {
+    val ofBody = (body as? OutgoingContent)?.headers
+    return RequestHead.read(method.value, keyHeader) { name ->
+        val lines = headers.getAll(name)
+        val others = ofBody?.getAll(name)
+        if (lines == null || others == null) lines ?: others else lines + others
+    }
+}
 
 internal fun requestFacts(
     request: HttpRequestBuilder,
     keyHeader: String,
     body: BodyWatch,
-) = RequestFacts(
-    head = RequestHead.read(request.method.value, keyHeader, request.headers::getAll),
-    hasBody = body.exists,
-    bodyReplayable = body.isReplayable,
-)
+) = RequestFacts(request.head(keyHeader), body.exists, body.isReplayable)

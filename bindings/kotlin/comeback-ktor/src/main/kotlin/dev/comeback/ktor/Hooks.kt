@@ -12,6 +12,7 @@ internal class Hooks(
     config: ComebackRetryConfig,
 ) {
     val policy: RetryPolicy = config.policy
+    val maxSendCount: Int = config.maxSendCount
     private val policyFor = config.policyFor
     private val classify = config.classify
     private val label = config.label

@@ -1,17 +1,25 @@
 // What Comeback leaves on a request, for itself: one attribute, since each costs every copy of the request.
 package dev.comeback.ktor
 
-import dev.comeback.OuterAttempt
+import io.ktor.client.request.HttpRequestBuilder
+import io.ktor.client.statement.HttpResponse
 import io.ktor.util.AttributeKey
 
 /** A request made from another has that one's mark too, so none is believed unread. */
 internal sealed interface Mark {
-    /** A layer further out has the call: those further in are to tell [outer]. */
-    class Below(
-        val outer: OuterAttempt,
-    ) : Mark
-
     companion object {
         val KEY = AttributeKey<Mark>("Comeback")
     }
+}
+
+/** The mark of a request that may enter the engine: it hears what becomes of it there. All in the coroutine that sends it. */
+internal sealed interface OnItsWay : Mark {
+    /** [request] enters the engine: every other plugin has had its say. */
+    fun enters(request: HttpRequestBuilder)
+
+    /** The head of its answer is there. */
+    fun headCame(response: HttpResponse)
+
+    /** The engine threw. */
+    fun engineThrew(thrown: Throwable)
 }

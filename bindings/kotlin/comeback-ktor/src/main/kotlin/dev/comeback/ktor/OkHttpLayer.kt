@@ -1,93 +1,142 @@
-// Inside Ktor's OkHttp engine: hands the policy's limits to OkHttp, and makes of the header that brought them the tag by which layers further in
-// stand down.
+// Inside Ktor's OkHttp engine: hands limits to OkHttp, keeps it from sending again what must not be, and tells what went out.
 package dev.comeback.ktor
 
 import dev.comeback.OuterAttempt
-import io.ktor.client.HttpClient
-import io.ktor.client.engine.okhttp.OkHttpConfig
-import kotlinx.coroutines.job
-import okhttp3.Dns
+import okhttp3.Call
+import okhttp3.Headers
 import okhttp3.Interceptor
 import okhttp3.Response
-import java.util.Collections
-import java.util.WeakHashMap
+import okhttp3.internal.http2.ConnectionShutdownException
+import okhttp3.internal.http2.ErrorCode
+import okhttp3.internal.http2.StreamResetException
+import java.io.IOException
 import java.util.concurrent.TimeUnit.MILLISECONDS
 
-/** Touched only where the engine is on the class path. */
-internal object OkHttpLayer {
-    private val prepared: MutableMap<OkHttpConfig, Boolean> = Collections.synchronizedMap(WeakHashMap())
+/** The first of all interceptors: makes of the header that came through the engine the tag by which layers further in stand down. */
+internal class EngineEntrance : Interceptor {
+    /** Adopted with the first attempt's path. */
+    @Volatile
+    private var pools: FreshPools? = null
 
-    /**
-     * Whether requests of [client] may carry the header. It is taken away by an interceptor of ours, which is put into the engine's configuration
-     * here. An engine that another client uses already may have built OkHttp clients without it: there no header is sent.
-     */
-    fun prepare(
-        client: HttpClient,
-        path: Long,
-    ): Boolean {
-        val config = client.engine.config as? OkHttpConfig ?: return false
-        val isShared =
-            client.engine.coroutineContext.job.children
-                .count() > 1
-        return prepared.getOrPut(config) {
-            if (!isShared) {
-                config.config {
-                    // Before all of the app's own: what they sign or log is the request as it would be without us.
-                    interceptors().add(0, Layer(FreshPools(path)))
-                    addNetworkInterceptor(RetryAfterGuard)
+    override fun intercept(chain: Interceptor.Chain): Response {
+        val said = chain.request().header(OuterAttempt.header) ?: return chain.proceed(chain.request())
+        val inEngine = EngineRequest.byNumber(said)
+        val builder = chain.request().newBuilder().removeHeader(OuterAttempt.header)
+        // What comes of a request whose attempt is over concerns nobody.
+        if (inEngine == null) return chain.proceed(builder.build())
+        chain.call().tag(InEngine.TYPE) { InEngine(inEngine) }
+        val request = builder.tag(OuterAttempt::class.java, inEngine.outer).build()
+        val limited = chain.limitedTo(inEngine.limits)
+        return (inEngine.limits.path?.let { pools(it).on(it, limited) } ?: limited).proceed(request)
+    }
+
+    private fun pools(path: Long): FreshPools = pools ?: synchronized(this) { pools ?: FreshPools(path).also { pools = it } }
+
+    private fun Interceptor.Chain.limitedTo(limits: EngineLimits): Interceptor.Chain {
+        var chain = this
+        shortened(connectTimeoutMillis(), limits.connectNanos)?.let { chain = chain.withConnectTimeout(it, MILLISECONDS) }
+        shortened(readTimeoutMillis(), limits.inactivityNanos)?.let { chain = chain.withReadTimeout(it, MILLISECONDS) }
+        shortened(writeTimeoutMillis(), limits.inactivityNanos)?.let { chain = chain.withWriteTimeout(it, MILLISECONDS) }
+        return if (limits.mayResend) chain else chain.withRetryOnConnectionFailure(false)
+    }
+
+    /** In whole milliseconds, if it is shorter than [millis]; 0 is OkHttp's word for no limit. */
+    private fun shortened(
+        millis: Int,
+        limitNanos: Long?,
+    ): Int? {
+        if (limitNanos == null) return null
+        val limit = roundedUpToMillis(limitNanos).coerceIn(1, Int.MAX_VALUE.toLong()).toInt()
+        return limit.takeIf { millis == 0 || it < millis }
+    }
+}
+
+/** The last interceptor but those of the network: undoes what [EngineExit] has done to a head. */
+internal object HeadsAsSent : Interceptor {
+    override fun intercept(chain: Interceptor.Chain): Response {
+        val inEngine = InEngine.of(chain.call())
+        val response = chain.proceed(chain.request())
+        return inEngine?.edit?.undone(response) ?: response
+    }
+}
+
+/**
+ * The first network interceptor: past it a head is written. And it keeps OkHttp from following up a 408 or a 503 by itself, or from stumbling over a
+ * large Retry-After: OkHttp reads a plain number there, so the number gets a plus sign until [HeadsAsSent].
+ */
+internal object EngineExit : Interceptor {
+    override fun intercept(chain: Interceptor.Chain): Response {
+        val inEngine = InEngine.of(chain.call()) ?: return chain.proceed(chain.request())
+        val entered = inEngine.request
+        val isFirst = !entered.mayHaveGoneOut
+        if (!entered.goesOut()) throw IOException("Canceled")
+        val response =
+            try {
+                chain.proceed(chain.request())
+            } catch (failure: IOException) {
+                if (isFirst && reachedNobody(failure)) entered.wasRefused()
+                throw failure
+            }
+        val edit = RetryAfterEdit.of(response)
+        inEngine.edit = edit
+        return edit?.done(response) ?: response
+    }
+
+    /** Refused before the server looked, or on a connection that already took no more. */
+    private fun reachedNobody(failure: IOException) =
+        failure is ConnectionShutdownException || (failure is StreamResetException && failure.errorCode == ErrorCode.REFUSED_STREAM)
+}
+
+/** What a call inside the engine was made for. */
+internal class InEngine(
+    val request: EngineRequest,
+) {
+    /** What was changed in the head of the call's latest response, and is to be undone. */
+    @Volatile
+    var edit: RetryAfterEdit? = null
+
+    companion object {
+        /** Made once: each `::class` is an object. */
+        val TYPE = InEngine::class
+
+        fun of(call: Call): InEngine? = call.tag(TYPE)
+    }
+}
+
+internal class RetryAfterEdit private constructor(
+    private val original: List<String>,
+    private val edited: List<String>,
+) {
+    fun done(response: Response): Response = response.withLines(edited)
+
+    /** [response] as it came, if it is the one that was edited. */
+    fun undone(response: Response): Response = if (response.headers(RETRY_AFTER) == edited) response.withLines(original) else response
+
+    private fun Response.withLines(lines: List<String>): Response {
+        val builder: Headers.Builder = headers.newBuilder().removeAll(RETRY_AFTER)
+        // A server may send what OkHttp would not let an app say.
+        for (line in lines) builder.addUnsafeNonAscii(RETRY_AFTER, line)
+        return newBuilder().headers(builder.build()).build()
+    }
+
+    companion object {
+        private const val RETRY_AFTER = "Retry-After"
+        private const val CLIENT_TIMEOUT = 408
+        private const val UNAVAILABLE = 503
+
+        /** Null where OkHttp leaves [response] alone as it is. */
+        fun of(response: Response): RetryAfterEdit? {
+            if (response.code != UNAVAILABLE && response.code != CLIENT_TIMEOUT) return null
+            val lines = response.headers(RETRY_AFTER)
+            // Of several lines it reads the last.
+            val read = lines.lastOrNull()
+            val isLeftAlone =
+                when {
+                    read == null -> response.code == UNAVAILABLE
+                    read.isEmpty() || !read.all(Char::isDigit) -> true
+                    else -> read.toIntOrNull().let { it != null && it > 0 }
                 }
-            }
-            !isShared
-        }
-    }
-
-    /** Whether the engine looks names up past the platform's cache. */
-    fun hasOwnDns(client: HttpClient): Boolean {
-        val config = client.engine.config as? OkHttpConfig ?: return false
-        return (config.dns ?: config.preconfigured?.dns ?: Dns.SYSTEM) !== Dns.SYSTEM
-    }
-
-    private class Layer(
-        private val pools: FreshPools,
-    ) : Interceptor {
-        override fun intercept(chain: Interceptor.Chain): Response {
-            val said = chain.request().header(OuterAttempt.header) ?: return chain.proceed(chain.request())
-            val above = OuterAttempt.byHandle(said)
-            val request =
-                chain
-                    .request()
-                    .newBuilder()
-                    .removeHeader(OuterAttempt.header)
-                    .tag(OuterAttempt::class.java, above)
-                    .build()
-            // The attempt is over: what comes of this concerns nobody.
-            if (above == null) return chain.proceed(request)
-            val limited = chain.limitedTo(above)
-            return (above.path?.let { pools.on(it, limited) } ?: limited).proceed(request)
-        }
-
-        private fun Interceptor.Chain.limitedTo(above: OuterAttempt): Interceptor.Chain {
-            var chain = this
-            shortened(connectTimeoutMillis(), above.connectNanos)?.let { chain = chain.withConnectTimeout(it, MILLISECONDS) }
-            shortened(readTimeoutMillis(), above.inactivityNanos)?.let { chain = chain.withReadTimeout(it, MILLISECONDS) }
-            shortened(writeTimeoutMillis(), above.inactivityNanos)?.let { chain = chain.withWriteTimeout(it, MILLISECONDS) }
-            if (!above.clientResendsOff) return chain
-            return try {
-                chain.withRetryOnConnectionFailure(false)
-            } catch (_: LinkageError) {
-                // OkHttp has it from 5.4 on.
-                chain
-            }
-        }
-
-        /** In whole milliseconds, if it is shorter than [millis]; 0 is OkHttp's word for no limit. */
-        private fun shortened(
-            millis: Int,
-            limitNanos: Long?,
-        ): Int? {
-            if (limitNanos == null) return null
-            val limit = roundedUpToMillis(limitNanos).coerceIn(1, Int.MAX_VALUE.toLong()).toInt()
-            return limit.takeIf { millis == 0 || it < millis }
+            return if (isLeftAlone) null else RetryAfterEdit(lines, lines.dropLast(1) + "+${read ?: 0}")
         }
     }
 }

@@ -10,14 +10,13 @@ import dev.comeback.Limit
 import dev.comeback.NetworkSnapshot
 import dev.comeback.NextStep
 import dev.comeback.Outcome
-import dev.comeback.Promise
+import dev.comeback.RequestHead
 import dev.comeback.RetryPolicy
 import dev.comeback.RetryReport
 import dev.comeback.RetryStoppedException
 import dev.comeback.StopReason
 import dev.comeback.coroutines.slept
 import dev.comeback.orNull
-import dev.comeback.promise
 import io.ktor.client.call.HttpClientCall
 import io.ktor.client.plugins.HttpRedirect
 import io.ktor.client.plugins.HttpRequestTimeoutException
@@ -50,14 +49,16 @@ import kotlin.coroutines.CoroutineContext
  * @param original the request as it came; what goes out are copies, and a redirect's request is another
  * @param began when the call began; earlier than this if a plugin further out sends its request again
  * @param attemptBegan when the attempt in flight began
+ * @param sentBefore how many requests a plugin further out has sent for the same call, before it sent this one
  */
 internal class SendLoop(
-    private val setup: Setup,
-    private val policy: RetryPolicy,
+    val setup: Setup,
+    val policy: RetryPolicy,
     private val original: HttpRequestBuilder,
     val body: BodyWatch,
     val began: Long,
     private var attemptBegan: Long,
+    private val sentBefore: Int,
 ) : Mark {
     val comeback: Comeback get() = setup.comeback
 
@@ -86,6 +87,17 @@ internal class SendLoop(
 
     /** Attempts begun so far. */
     private var attempts = 0
+
+    /** Requests sent so far, as the client's own cap counts them. */
+    var sends: Int = sentBefore
+        private set
+
+    /** The request as it came in. */
+    val head: RequestHead get() = original.head(facts.keyHeader)
+
+    /** Something of the attempt in flight, or of a call that this one goes on with, was sent by an earlier request. */
+    var hasSentBefore: Boolean = sentBefore > 0
+        private set
 
     /** A redirect was handed out; the attempt goes on if it is followed. */
     var isRedirected: Boolean = false
@@ -129,17 +141,17 @@ internal class SendLoop(
         try {
             while (true) {
                 val spent = beginAttempt()
-                val attempt = Attempt(this, attemptRequest(request, before), currentCoroutineContext())
+                val attempt = Attempt(this, attemptRequest(request, before))
                 attempt.request.attributes.put(Mark.KEY, attempt)
-                attempt.begin(spent)
                 val call =
                     try {
-                        sender.execute(attempt.request)
+                        attempt.sentBy(sender, spent)
                     } catch (thrown: Throwable) {
                         attempt.failed(thrown)
                         null
                     }
                 if (call != null) attempt.answered(call)
+                sends += attempt.sends
                 if (attempt.isCut) session.reached(attemptBegan + checkNotNull(limit.hardNanos))
                 endFromOutside(attempt, currentCoroutineContext())?.let { throw it }
                 if (attempt.isAbandoned) {
@@ -150,7 +162,7 @@ internal class SendLoop(
                 }
                 // Who follows a redirect, or signs anew after a 401, sends it again within the same time.
                 if (!attempt.isPlainSuccess) request.attributes.put(Mark.KEY, this)
-                val step = judged(attempt)
+                val step = withinSends(judged(attempt))
                 if (step !is NextStep.Sleep) return answered(attempt)
                 attempt.discard()
                 orNull { setup.client.monitor.raise(ComebackRetryEvent, eventOf(attempt)) }
@@ -170,8 +182,10 @@ internal class SendLoop(
     private fun beginAttempt(): Long {
         if (isRedirected) {
             isRedirected = false
+            hasSentBefore = true
             return spentNanos()
         }
+        hasSentBefore = sentBefore > 0
         // The first has just begun.
         if (attempts > 0) {
             noted = session.noteAttempt()
@@ -190,13 +204,12 @@ internal class SendLoop(
         val sent = HttpRequestBuilder().takeFrom(request)
         // An attempt's limits may still be in the one that all copies share.
         timeouts?.let { sent.setCapability(HttpTimeoutCapability, it.copied()) }
-        sent.body = body.outgoing
         link(sent.executionContext as CompletableJob)
         if (attempts > 1) {
             hooks.modify(ComebackModifyRequestContext(request, before?.call?.response, before?.failure, attempts), sent)
             // By these it was judged whether the request may go again.
             sent.method = request.method
-            sent.body = body.outgoing
+            sent.body = request.body
             val key = request.headers[facts.keyHeader]
             if (key == null) sent.headers.remove(facts.keyHeader) else sent.headers[facts.keyHeader] = key
         }
@@ -223,7 +236,9 @@ internal class SendLoop(
         val thrown = attempt.thrown ?: return null
         val isCallersEnd = !context.isActive
         if (isCallersEnd || !executionContext.isActive) {
-            session.cancelled(kindOf(if (isCallersEnd) context.job.getCancellationException() else thrown))
+            val kind = kindOf(if (isCallersEnd) context.job.getCancellationException() else thrown)
+            if (kind == CancelKind.CALL_TIMEOUT) attempt.isOutOfTime()
+            session.cancelled(kind, attempt.sentNothing(failure = null))
             if (!isCallersEnd) session.attachReportTo(checkNotNull(attempt.failure))
             return thrown
         }
@@ -231,9 +246,13 @@ internal class SendLoop(
         val failure = attempt.failure
         // Somebody else's, for instance the engine's: neither ours to judge nor an attempt's failure.
         if (failure !is CancellationException || failure is TimeoutCancellationException) return null
-        session.cancelled(CancelKind.CALLER)
+        session.cancelled(CancelKind.CALLER, attempt.sentNothing(failure = null))
         return thrown
     }
+
+    /** The client's own cap comes first: better the last answer than an exception that says so. */
+    private fun withinSends(step: NextStep): NextStep =
+        if (step is NextStep.Sleep && sends >= hooks.maxSendCount) session.stopped(StopReason.Attempts) else step
 
     private fun kindOf(cancellation: Throwable): CancelKind {
         val cause = cancellation.unwrapCancellationException()
@@ -269,6 +288,7 @@ internal class SendLoop(
                 shouldRetry = facts.shouldRetryHeader?.let { response.headers[it] },
                 bodyUntouched = body.isUntouched,
                 overrule = overrule,
+                wentOut = attempt.wentOut,
                 inner = attempt.told,
             ),
         )
@@ -277,14 +297,18 @@ internal class SendLoop(
     private fun judgedFailure(attempt: Attempt): NextStep {
         val failure = checkNotNull(attempt.failure)
         val kind = if (attempt.isCut) FailureKind.ATTEMPT_TIMEOUT else failureKind(failure, body)
+        if (kind in OUT_OF_TIME) attempt.isOutOfTime()
+        val sentNothing = attempt.sentNothing(if (attempt.isCut) null else failure)
+        if (body.isChanged) return session.stopped(StopReason.BodyNotReplayable, sentNothing)
         return session.failed(
             Outcome.failure(
                 kind,
                 failure,
                 lookUpNanos = if (kind == FailureKind.DNS) setup.engine.failedLookUpNanos() else 0,
-                sentNothing = kind.promise == Promise.NEVER_SENT,
+                sentNothing = sentNothing,
                 bodyUntouched = body.isUntouched,
                 overrule = hooks.classify(attempt.request, null, failure),
+                wentOut = attempt.wentOut,
                 inner = attempt.told,
             ),
         )
@@ -352,6 +376,8 @@ internal class SendLoop(
     private companion object {
         /** The first status that is an error. */
         const val FIRST_ERROR = 400
+
+        val OUT_OF_TIME = setOf(FailureKind.ATTEMPT_TIMEOUT, FailureKind.READ_TIMEOUT, FailureKind.WRITE_TIMEOUT)
     }
 }
 

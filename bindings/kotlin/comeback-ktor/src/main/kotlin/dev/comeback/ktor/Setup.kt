@@ -5,6 +5,7 @@ import dev.comeback.Comeback
 import io.ktor.client.HttpClient
 import io.ktor.client.plugins.HttpTimeout
 import io.ktor.client.plugins.pluginOrNull
+import java.util.concurrent.atomic.AtomicInteger
 
 internal class Setup(
     val client: HttpClient,
@@ -12,6 +13,9 @@ internal class Setup(
     val hooks: Hooks,
 ) {
     val engine: Engine = Engine(client, comeback)
+
+    /** Attempts that were ended, and go on alone because nothing in them can be. */
+    val alone: AtomicInteger = AtomicInteger()
 
     /** Installed before Comeback, it is outside: its request timeout is the whole call's. */
     val isTimeoutOutside: Boolean = client.pluginOrNull(HttpTimeout) != null

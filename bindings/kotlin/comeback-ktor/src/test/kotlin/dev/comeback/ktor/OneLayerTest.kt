@@ -123,17 +123,6 @@ class OneLayerTest {
         }
 
     @Test
-    fun `no mark reaches a server from an engine that was in use before the plugin`(): Unit =
-        runBlocking {
-            HttpClient(OkHttp).use { plain ->
-                plain.get(server.url)
-                plain.config { plugin() }.get(server.url)
-                assertEquals(5, server.heads.size)
-                assertNoMark()
-            }
-        }
-
-    @Test
     fun `a caller's header that looks like a mark goes on as it is and is not heeded`(): Unit =
         runBlocking {
             HttpClient(OkHttp) {

@@ -29,7 +29,8 @@ internal class ScriptedServer(
         fun status(
             code: Int,
             body: String = "",
-        ) = say("HTTP/1.1 $code X\r\nContent-Length: ${body.length}\r\n\r\n$body")
+            headers: String = "",
+        ) = say("HTTP/1.1 $code X\r\n${headers}Content-Length: ${body.length}\r\n\r\n$body")
 
         /** The connection ends here, in order. */
         fun end() {

@@ -1,0 +1,136 @@
+// Watches one attempt until its response head is there: ends it at its limit, and gives it up when the network it runs on is gone.
+package dev.comeback.ktor
+
+import dev.comeback.Limit
+import dev.comeback.NetworkState
+import dev.comeback.NextStep
+import dev.comeback.Subscription
+import dev.comeback.orNull
+import kotlinx.coroutines.DisposableHandle
+import kotlinx.coroutines.Job
+import kotlinx.coroutines.channels.Channel
+import kotlinx.coroutines.launch
+import kotlinx.coroutines.withTimeoutOrNull
+import kotlin.time.Duration.Companion.milliseconds
+import kotlin.time.Duration.Companion.nanoseconds
+
+/**
+ * In the time and the scope of the client, as Ktor's own timeouts are: a test's virtual time ends no attempt on a real network. It costs as little as it
+ * can: a coroutine is made only when there is something to ask.
+ */
+internal class AttemptWatch(
+    private val attempt: Attempt,
+    private val loop: SendLoop,
+    private val limit: Limit,
+) : () -> Unit {
+    private val client = loop.setup.client
+    private var subscription: Subscription? = null
+    private var timer: DisposableHandle? = null
+    private var asking: Job? = null
+
+    /** Made with [asking]: most attempts see no change. */
+    private var changes: Channel<Unit>? = null
+    private var isOver = false
+    private var hasHead = false
+
+    /** The attempt begins, or goes on: [spentNanos] of what it may take are over. */
+    fun begin(spentNanos: Long) {
+        orNull {
+            limit.hardNanos?.let { timer = client.coroutineContext.runIn(it - spentNanos) { end { attempt.isCut = true } } }
+            subscription = loop.comeback.subscribe(this)
+            invoke()
+        }
+    }
+
+    /** A response head is there: nothing ends the attempt any more, unless a plugin makes another request for it. */
+    fun headCame() {
+        synchronized(this) {
+            if (isOver || hasHead) return
+            hasHead = true
+        }
+        unwatch()
+    }
+
+    /** A request of the attempt goes out. After a head it is another one, for instance with a fresh token; what the attempt may take is still the same. */
+    fun goesOut() {
+        synchronized(this) {
+            if (isOver || !hasHead) return
+            hasHead = false
+        }
+        begin(loop.spentNanos())
+    }
+
+    fun stop() {
+        synchronized(this) {
+            if (isOver) return
+            isOver = true
+        }
+        unwatch()
+    }
+
+    private fun unwatch() {
+        subscription?.close()
+        timer?.dispose()
+        synchronized(this) { asking.also { asking = null } }?.cancel()
+    }
+
+    /** The network has changed. */
+    override fun invoke() {
+        if (!hasMoved()) return
+        synchronized(this) {
+            if (isOver || hasHead) return
+            val changes = changes ?: Channel<Unit>(Channel.CONFLATED).also { changes = it }
+            changes.trySend(Unit)
+            if (asking == null) asking = client.launch { ask(changes) }
+        }
+    }
+
+    private fun hasMoved(): Boolean {
+        val network = loop.comeback.snapshot
+        return network.path != attempt.notedPath && network.state != NetworkState.OFFLINE && network.state != NetworkState.BLOCKED
+    }
+
+    private suspend fun ask(changes: Channel<Unit>) {
+        var askAt: Long? = null
+        while (true) {
+            await(changes, askAt)
+            val step = attempt.whileHeld(::asked) { it is NextStep.Restart } ?: return
+            when (step) {
+                is NextStep.Keep -> askAt = step.askAt
+                is NextStep.Restart -> return end { attempt.isAbandoned = true }
+                else -> return
+            }
+        }
+    }
+
+    /** Null if there is nothing to ask about any more. */
+    private fun asked(sentNothing: Boolean): NextStep? =
+        synchronized(this) {
+            if (isOver || hasHead) return null
+            loop.session.interrupted(sentNothing, loop.body.isUntouched, attempt.told)
+        }
+
+    private suspend fun await(
+        changes: Channel<Unit>,
+        askAt: Long?,
+    ) {
+        if (askAt == null) return changes.receive()
+        val left = askAt - synchronized(this) { loop.session.now() }
+        val isChanged = left > 0 && withTimeoutOrNull(left.nanoseconds) { changes.receive() } != null
+        if (!isChanged) synchronized(this) { loop.session.reached(askAt) }
+    }
+
+    private inline fun end(mark: () -> Unit) {
+        synchronized(this) {
+            if (isOver || hasHead) return
+            mark()
+            // It may take a moment to notice, and no more.
+            timer = client.coroutineContext.runIn(GRACE.inWholeNanoseconds, attempt::leaveAlone)
+        }
+        attempt.end()
+    }
+
+    private companion object {
+        val GRACE = 50.milliseconds
+    }
+}

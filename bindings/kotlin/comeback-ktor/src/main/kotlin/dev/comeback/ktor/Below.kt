@@ -1,0 +1,50 @@
+// A request for which a layer further out has the call: it goes as it is, and that layer hears of it.
+package dev.comeback.ktor
+
+import dev.comeback.DriverFacts
+import dev.comeback.InnerRequest
+import dev.comeback.OuterAttempt
+import dev.comeback.RetryPolicy
+import io.ktor.client.request.HttpRequestBuilder
+import io.ktor.client.statement.HttpResponse
+import io.ktor.http.HttpHeaders
+
+/**
+ * @param outer the attempt of the layer further out
+ * @param policy what this layer would act by
+ * @param keyIsMade this layer made the request's key
+ */
+internal class Below(
+    private val outer: OuterAttempt,
+    private val policy: RetryPolicy,
+    private val keyIsMade: Boolean,
+    private val engine: Engine,
+) : OnItsWay {
+    private val facts: DriverFacts = checkNotNull(policy.driverFacts ?: RetryPolicy.DEFAULT.driverFacts)
+    private var inEngine: EngineRequest? = null
+    private var told: InnerRequest? = null
+
+    override fun enters(request: HttpRequestBuilder) {
+        val head = request.head(facts.keyHeader)
+        told = outer.request(policy, head, keyIsMade)
+        val mayResend = !outer.clientResendsOff && !facts.clientResendsOff && facts.mayRepeat(head)
+        val limits = EngineLimits(mayResend, outer.connectNanos, outer.inactivityNanos, outer.path)
+        inEngine = engine.entered(request, outer, limits, body = null, job = null)
+    }
+
+    override fun headCame(response: HttpResponse) {
+        inEngine?.headCame()
+        told?.ended(sentNothing = false, response.headers.getAll(HttpHeaders.RetryAfter).orEmpty())
+    }
+
+    override fun engineThrew(thrown: Throwable) {
+        val inEngine = inEngine ?: return
+        inEngine.threw(thrown)
+        told?.ended(inEngine.sentNothing())
+    }
+
+    /** An upgrade: nobody tells what becomes of it. */
+    fun passesUnheard(request: HttpRequestBuilder) {
+        outer.request(policy, request.head(facts.keyHeader), keyIsMade)
+    }
+}

@@ -1,0 +1,107 @@
+// Decides at the door of one client which requests Comeback looks after, and sees each of them off into the engine.
+package dev.comeback.ktor
+
+import dev.comeback.DriverFacts
+import dev.comeback.OuterAttempt
+import dev.comeback.RetryPolicy
+import dev.comeback.coroutines.LayerElement
+import io.ktor.client.call.HttpClientCall
+import io.ktor.client.plugins.Sender
+import io.ktor.client.request.ClientUpgradeContent
+import io.ktor.client.request.HttpRequestBuilder
+import io.ktor.http.content.OutgoingContent
+import io.ktor.http.isWebsocket
+import io.ktor.util.Attributes
+import io.ktor.utils.io.InternalAPI
+import kotlinx.coroutines.currentCoroutineContext
+import java.util.UUID
+import kotlin.coroutines.CoroutineContext
+
+internal class Door(
+    private val setup: Setup,
+) {
+    private val comeback = setup.comeback
+    private val hooks = setup.hooks
+
+    suspend fun send(
+        sender: Sender,
+        request: HttpRequestBuilder,
+    ): HttpClientCall {
+        val loop = loopFor(request, currentCoroutineContext()) ?: return sender.execute(request)
+        return loop.run(sender, request)
+    }
+
+    /** Null if the request passes. */
+    private fun loopFor(
+        request: HttpRequestBuilder,
+        context: CoroutineContext,
+    ): SendLoop? {
+        val mark = request.attributes.getOrNull(Mark.KEY)
+        val before = (mark as? SendLoop)?.takeIf { it.executionContext === request.executionContext }
+        if (before != null && before.isRedirected && !before.isOver) return before
+        val choices = request.choices
+        val policy = choices.policy ?: hooks.policyFor(request) ?: hooks.policy
+        val facts = policy.driverFacts
+        val outer = LayerElement.of(context)
+        if (facts == null || comeback.isClosed || outer != null || isUpgrade(request)) {
+            if (outer != null) {
+                below(request, outer, policy, choices)
+            } else if (mark != null) {
+                request.attributes.remove(Mark.KEY)
+            }
+            return null
+        }
+        if (makesKey(request, choices, facts)) ensureKey(request, facts)
+        val body = BodyWatch.of(request.body as OutgoingContent, choices.vouchesForBody)
+        val now = comeback.time.nanos()
+        return SendLoop(setup, policy, request, body, began = before?.began ?: now, attemptBegan = now, sentBefore = before?.sends ?: 0)
+    }
+
+    /** A layer further out has the call, and is told of it. */
+    private fun below(
+        request: HttpRequestBuilder,
+        outer: OuterAttempt,
+        policy: RetryPolicy,
+        choices: Choices,
+    ) {
+        val facts = policy.driverFacts
+        val keyIsMade = facts != null && makesKey(request, choices, facts) && ensureKey(request, facts)
+        val below = Below(outer, policy, keyIsMade, setup.engine)
+        if (isUpgrade(request)) {
+            below.passesUnheard(request)
+            request.attributes.remove(Mark.KEY)
+        } else {
+            request.attributes.put(Mark.KEY, below)
+        }
+    }
+
+    @OptIn(InternalAPI::class)
+    private fun isUpgrade(request: HttpRequestBuilder) = request.url.protocol.isWebsocket() || request.body is ClientUpgradeContent
+
+    private fun makesKey(
+        request: HttpRequestBuilder,
+        choices: Choices,
+        facts: DriverFacts,
+    ) = choices.makesKey || facts.makesKey(request.method.value)
+
+    /** On the request itself, so that redirects take it along. False if it had one. */
+    private fun ensureKey(
+        request: HttpRequestBuilder,
+        facts: DriverFacts,
+    ): Boolean {
+        if (!request.headers[facts.keyHeader].isNullOrBlank()) return false
+        val key = UUID.randomUUID().toString()
+        request.headers[facts.keyHeader] = if (facts.keyQuoted) "\"$key\"" else key
+        return true
+    }
+
+    /** The last moment before the engine has the request: every other plugin has had its say. */
+    fun enters(request: HttpRequestBuilder) {
+        // A request made from one that was sent has its headers.
+        if (Engine.someTakesLayers) request.headers.remove(OuterAttempt.header)
+        request.attributes.onItsWay?.enters(request)
+    }
+}
+
+/** Who hears of the request with these attributes, if anybody does. */
+internal val Attributes.onItsWay: OnItsWay? get() = getOrNull(Mark.KEY) as? OnItsWay

@@ -1,0 +1,137 @@
+// One request that has entered the engine, and what is known of its way from there: the ground of every "nothing was sent".
+package dev.comeback.ktor
+
+import dev.comeback.OuterAttempt
+import dev.comeback.Promise
+import dev.comeback.everythingBehind
+import dev.comeback.promise
+import io.ktor.client.request.HttpRequestBuilder
+import io.ktor.client.utils.unwrapCancellationException
+import java.util.concurrent.ConcurrentHashMap
+import java.util.concurrent.atomic.AtomicLong
+
+/**
+ * An attempt may make several: a redirect, a fresh token, another host. Only what is true of all of them is proof.
+ *
+ * @param request as it entered
+ * @param outer the attempt it belongs to, as layers inside the engine see it
+ * @param isHeard our own layer is in the engine and tells when a head is about to be written. Of other engines only the types of exceptions tell
+ * @param body null if nobody watches it
+ */
+internal class EngineRequest(
+    val request: HttpRequestBuilder,
+    val outer: OuterAttempt,
+    val limits: EngineLimits,
+    private val isHeard: Boolean,
+    private val body: BodyWatch?,
+) {
+    private var number: String? = null
+
+    /** A head went out, and the server is not known to have refused to look at it. */
+    private var isOut = false
+
+    /** No head goes out any more. */
+    private var isClosed = false
+    private var hasHead = false
+
+    /** What the engine threw. */
+    @Volatile
+    var thrown: Throwable? = null
+        private set
+
+    /** In the engine, as far as is known. */
+    val isUnderWay: Boolean get() = thrown == null && !hasHead
+
+    /** The header's value by which [byNumber] finds it inside the engine. */
+    fun numbered(): String =
+        number ?: numbers.incrementAndGet().toString().also {
+            number = it
+            byNumber[it] = this
+        }
+
+    fun headCame() {
+        hasHead = true
+        forget()
+    }
+
+    fun threw(thrown: Throwable) {
+        this.thrown = thrown
+        forget()
+    }
+
+    fun forget() {
+        number?.let(byNumber::remove)
+    }
+
+    /** Inside the engine: a head is about to be written. False: it must not be, for the attempt was ended meanwhile. */
+    @Synchronized
+    fun goesOut(): Boolean {
+        if (!isClosed) isOut = true
+        return !isClosed
+    }
+
+    /** Inside the engine: the head that went out was refused before the server looked at it, and none had gone out before. */
+    @Synchronized
+    fun wasRefused() {
+        isOut = false
+    }
+
+    @get:Synchronized
+    val mayHaveGoneOut: Boolean get() = isOut
+
+    /** Whether it is proved that no head was written. Then none will be. */
+    @Synchronized
+    fun sentNothing(): Boolean {
+        if (hasHead || isOut) return false
+        if (isHeard) {
+            isClosed = true
+            return true
+        }
+        val thrown = thrown?.unwrapCancellationException() ?: return false
+        return body?.isAskedFor != true && failureKind(thrown).promise == Promise.NEVER_SENT
+    }
+
+    /** [ask] is asked whether to end the attempt, while nothing can go out: is it proved that no head was written? If it says so none will be. */
+    @Synchronized
+    fun <T> whileHeld(
+        ask: (sentNothing: Boolean) -> T,
+        ends: (T) -> Boolean,
+    ): T {
+        val sentNothing = isHeard && !hasHead && !isOut
+        val answer = ask(sentNothing)
+        if (sentNothing && ends(answer)) isClosed = true
+        return answer
+    }
+
+    /** Whether [failure] is what the engine threw for this, perhaps wrapped, or copied by a coroutine on its way. */
+    fun endedWith(failure: Throwable): Boolean {
+        val own = thrown ?: return false
+        val original = own.cause?.takeIf { it.javaClass == own.javaClass } ?: own
+        val behind = everythingBehind(failure)
+        // Along causes: what is only suppressed is not why it failed.
+        return behind[own] == false || behind[original] == false
+    }
+
+    companion object {
+        private val numbers = AtomicLong()
+        private val byNumber = ConcurrentHashMap<String, EngineRequest>()
+
+        /** Null once it is over. */
+        fun byNumber(number: String): EngineRequest? = byNumber[number]
+    }
+}
+
+/**
+ * What a request is told inside the engine.
+ *
+ * @property mayResend whether the client may send it again by itself after it began to go out
+ * @property connectNanos how long one route's connect may take, where the client's own limit is not shorter; null: the client's own
+ * @property inactivityNanos the same for reads and writes
+ * @property path the network's path on which the attempt goes out; null: any
+ */
+internal class EngineLimits(
+    val mayResend: Boolean,
+    val connectNanos: Long?,
+    val inactivityNanos: Long?,
+    val path: Long?,
+)
