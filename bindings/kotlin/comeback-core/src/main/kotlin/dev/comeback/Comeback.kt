@@ -1,4 +1,4 @@
-// What an app has one of: the network's state, the listener, and the native library's whereabouts, shared by all clients.
+// The one object per app that all clients share: the network's state, the listener, the native library.
 package dev.comeback
 
 import java.util.concurrent.ConcurrentHashMap
@@ -7,7 +7,7 @@ import java.util.concurrent.atomic.AtomicReference
 import kotlin.concurrent.thread
 
 /**
- * What all clients of an app share. Make one per app; it may be used from any thread.
+ * The network's state and the listener, which all clients of an app share. Make one per app; it may be used from any thread.
  *
  * ```
  * val comeback = Comeback {
@@ -124,7 +124,7 @@ public class Comeback internal constructor(
         core.load()
     }
 
-    /** Ends all waits; their calls end as cancelled. Later calls go once, as without Comeback. [connectivity] stays open, it is not ours. */
+    /** Ends all waits; their calls end as cancelled. Later calls go once, as without Comeback. [connectivity] stays open: the app made it. */
     override fun close() {
         isClosed = true
         changed()
@@ -169,10 +169,10 @@ public class Comeback internal constructor(
 
     /** What a [Comeback] is made of; everything has a default. */
     public class Builder internal constructor() {
-        /** What watches the network. By default nothing does: its state is unknown, and timers alone rule. */
+        /** What watches the network. By default nothing does: the state is unknown, and only timers end waits. */
         public var connectivity: Connectivity? = null
 
-        /** Who hears what becomes of calls. */
+        /** Hears what happens to calls. */
         public var listener: RetryListener? = null
 
         /**

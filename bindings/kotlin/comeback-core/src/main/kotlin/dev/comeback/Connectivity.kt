@@ -2,16 +2,16 @@
 package dev.comeback
 
 /**
- * What is known about the network, and who wants to hear of changes. Android's monitor is one implementation, [ManualConnectivity] another. All
- * members may be used from any thread. What an implementation throws is contained: it then counts as [NetworkState.UNKNOWN].
+ * What is known about the network, and a way to hear of changes. Android's monitor is one implementation, [ManualConnectivity] another. All
+ * members may be used from any thread. If an implementation throws, the state counts as [NetworkState.UNKNOWN].
  */
 public interface Connectivity {
     /** The newest snapshot. Reading it must be cheap: it is read before every attempt. */
     public val snapshot: NetworkSnapshot
 
     /**
-     * Whether it concerns loopback hosts too. By default not: what is known of the phone's network says nothing about this machine, so calls to it are
-     * as under [Offline.IGNORE]. For tests whose server is on this machine, where [snapshot] stands for the network between the two.
+     * Whether [snapshot] also applies to calls to this machine (loopback hosts). By default it does not, because the phone's network says nothing about
+     * this machine; such calls are as under [Offline.IGNORE]. A test whose server is on this machine needs true.
      */
     public val concernsLoopback: Boolean get() = false
 

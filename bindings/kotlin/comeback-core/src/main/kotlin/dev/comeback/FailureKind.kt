@@ -6,16 +6,16 @@ public enum class FailureKind {
     /** The name could not be looked up. */
     DNS,
 
-    /** Nobody listens there. */
+    /** The connection was refused. */
     CONNECT_REFUSED,
 
-    /** No route leads there. */
+    /** There is no route to the host. */
     CONNECT_UNREACHABLE,
 
     /** The connection was not established in time. */
     CONNECT_TIMEOUT,
 
-    /** The TLS handshake broke off: a network fault, not a certificate's. */
+    /** The TLS handshake broke off because of the network, not because of a certificate. */
     TLS_BROKEN_OFF,
 
     /** The server refused the HTTP/2 stream before it looked at it. */
@@ -63,6 +63,6 @@ public enum class FailureKind {
     /** The request's own body failed while it was written. */
     REQUEST_BODY,
 
-    /** An exception that is neither the platform's nor the HTTP client's. It carries the app's own meaning. */
+    /** An exception that is neither the platform's nor the HTTP client's. Only the app knows what it means. */
     UNLISTED,
 }

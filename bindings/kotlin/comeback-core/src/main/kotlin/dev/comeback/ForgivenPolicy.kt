@@ -1,7 +1,9 @@
-// What came of a policy from remote configuration.
+// The result of reading a policy from remote configuration.
 package dev.comeback
 
 /**
+ * The result of [RetryPolicy.fromJsonOr].
+ *
  * @property policy the policy to use: the one in the text, or the fallback
  * @property ignored fields of the text that are unknown here
  * @property problem why it is the fallback; null if it is not, or if the native library cannot be used

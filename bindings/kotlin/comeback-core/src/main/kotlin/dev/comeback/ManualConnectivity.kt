@@ -7,11 +7,16 @@ import kotlin.concurrent.withLock
 import dev.comeback.ffi.NetworkSnapshot as CoreSnapshot
 
 /**
- * Told by whoever knows what the network does: a platform's monitor, an app, a test. May be used from any thread. Before the first event the state
- * is unknown; where the native library cannot be used it stays so.
+ * A platform's monitor, the app or a test tells it what the network does. May be used from any thread. Before the first event the state is unknown; it
+ * stays unknown if the native library cannot be used.
+ *
+ * ```
+ * val network = ManualConnectivity()
+ * network.available() // later lost(), and available() or restored() when it is back
+ * ```
  *
  * A network is named by a handle, any number that tells networks apart. The first event loads the native library, unless a [Comeback] did.
- * What is told twice in a row makes no native call. [close] frees the native object; what is told afterwards is ignored.
+ * Telling the same twice makes no native call. [close] frees the native object; later events are ignored.
  */
 public class ManualConnectivity internal constructor(
     private val time: Time,
@@ -28,7 +33,7 @@ public class ManualConnectivity internal constructor(
     @JvmOverloads
     public constructor(time: Time, concernsLoopback: Boolean = false) : this(time, NativeCore, concernsLoopback)
 
-    /** @param concernsLoopback whether calls to this machine are concerned too: for tests whose server is there */
+    /** @param concernsLoopback see [Connectivity.concernsLoopback]; true in tests whose server is on this machine */
     @JvmOverloads
     public constructor(concernsLoopback: Boolean = false) : this(SystemTime, NativeCore, concernsLoopback)
 
@@ -53,7 +58,7 @@ public class ManualConnectivity internal constructor(
 
     override fun subscribe(onChange: () -> Unit): Subscription = subscribers.subscribe(onChange)
 
-    /** The monitor has just begun to listen, and there is no network. Ignored if anything is known already. */
+    /** The monitor has just registered, and there is no network. Ignored if anything is known already. */
     public fun noneAtStart() {
         publish { ask { hub, now -> hub.noneAtStart(now) } }
     }
@@ -138,7 +143,7 @@ public class ManualConnectivity internal constructor(
         }
     }
 
-    /** The network is back, says someone who knows. */
+    /** The app knows that the network is back. This always ends waits. */
     public fun restored() {
         publish { ask { hub, now -> hub.restored(now) } }
     }
@@ -167,7 +172,7 @@ public class ManualConnectivity internal constructor(
         subscribers.notifyEach()
     }
 
-    /** Frees the native object; what is told afterwards changes nothing. */
+    /** Frees the native object; later events are ignored. */
     override fun close() {
         lock.withLock {
             closed = true
@@ -177,7 +182,7 @@ public class ManualConnectivity internal constructor(
 
     private fun factsOf(handle: Long): Facts? = facts?.takeIf { it.handle == handle }
 
-    /** Snapshots are published in the hub's order: the lock is held from the question to the publication, and released before anyone is told. */
+    /** Publishes snapshots in the hub's order: the lock is held from the question to the publication, and released before subscribers are told. */
     private inline fun publish(newest: () -> NetworkSnapshot) {
         lock.withLock {
             if (closed) return

@@ -3,16 +3,16 @@ package dev.comeback
 
 /** Whether there is a network. */
 public enum class NetworkState {
-    /** Nothing is known. It counts as online: timers alone rule. */
+    /** Nothing is known. This counts as online; only timers end waits. */
     UNKNOWN,
 
-    /** There is none. */
+    /** There is no network. */
     OFFLINE,
 
-    /** There is one, but it carries nothing for this app: blocked for it, or suspended as in a tunnel. */
+    /** There is a network, but it carries nothing for this app: it is blocked, or suspended, as in a tunnel. */
     BLOCKED,
 
-    /** There is one that can be used. */
+    /** There is a usable network. */
     ONLINE,
 }
 
@@ -20,9 +20,9 @@ public enum class NetworkState {
  * What is known about the network.
  *
  * @property state whether there is a network, and whether it can be used
- * @property since the instant of the state's beginning, in nanoseconds of the clock in use; [Long.MIN_VALUE] if that was long ago
+ * @property since when the state began, in nanoseconds of the clock in use; [Long.MIN_VALUE] if that was long ago
  * @property epoch counts the moments at which the network came back (or another took over); it only grows
- * @property path counts those of them after which old connections are dead; it only grows
+ * @property path counts only those of these moments after which old connections are dead; it only grows
  */
 public data class NetworkSnapshot(
     public val state: NetworkState,

@@ -18,7 +18,7 @@ public enum class Jitter {
 
 /** Which requests may be repeated although they may have reached the server. */
 public enum class Repeat {
-    /** By method and idempotency key. */
+    /** It depends on method and idempotency key. */
     AUTO,
 
     /** All. */
@@ -43,7 +43,7 @@ public enum class ClientResends {
     OFF,
 }
 
-/** Which waits end when the network comes back. A server's wait never does, a parked call always. */
+/** Which waits end when the network comes back. A wait that the server asked for never does; a parked call's always does. */
 public enum class Wake {
     /** Any drawn wait. */
     ANY,
@@ -55,22 +55,23 @@ public enum class Wake {
     NONE,
 }
 
-/** What becomes of a call whose attempt failed while there is no network. */
+/** What a call does if its attempt failed while there is no network. */
 public enum class Offline {
     /**
-     * It is parked until the loss is ten minutes old, then fails; in airplane mode, and where there was no network when the monitor began, it fails at once.
+     * It waits for the network until the loss is ten minutes old, then it fails. In airplane mode, and if there was no network when the monitor began, it
+     * fails at once.
      */
     AUTO,
 
-    /** It is parked. */
+    /** It waits for the network as long as the policy's limits allow. */
     PARK,
 
     /** It fails at once. */
     FAIL_FAST,
 
     /**
-     * Its call does not go over the phone's default network (but into a LAN, or over a network it is bound to), so nothing is known of its own: it
-     * never parks, and no restored network wakes it. Calls to loopback hosts are such by themselves; see [Connectivity.concernsLoopback].
+     * For calls that do not go over the phone's default network but, for instance, into a LAN: what is known of the default network is ignored. Such a call
+     * never parks, and the network's return does not wake it. Calls to loopback hosts are treated so by themselves; see [Connectivity.concernsLoopback].
      */
     IGNORE,
 }

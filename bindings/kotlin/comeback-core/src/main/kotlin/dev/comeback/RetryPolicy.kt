@@ -17,7 +17,7 @@ import kotlin.time.Duration
  * }
  * ```
  *
- * Where the native library cannot be used, building a policy does not fail: what comes out lets requests pass as [OFF] does.
+ * If the native library cannot be used, building a policy does not fail: the policy then lets requests pass, as [OFF] does.
  */
 public class RetryPolicy private constructor(
     /** Null: no policy. */
@@ -215,8 +215,8 @@ public class RetryPolicy private constructor(
         public val DEFAULT: RetryPolicy = preset("default", CompiledPresets.DEFAULT)
 
         /**
-         * For what costs money: 3 attempts within 15 s, 409 is retried where the request has a key, and the HTTP client does not re-send on its own. For that OkHttp is handed the request's
-         * body in a wrapper: an interceptor added after Comeback does not see its type.
+         * For requests that must not happen twice: 3 attempts within 15 s. 409 is retried if the request has a key, and the HTTP client does not
+         * re-send on its own.
          */
         @JvmField
         public val PAYMENT: RetryPolicy = preset("payment", CompiledPresets.PAYMENT)
@@ -247,8 +247,8 @@ public class RetryPolicy private constructor(
         public fun fromJson(json: String): RetryPolicy = compile(NativeCore, "default", json, null)
 
         /**
-         * As [fromJson], for remote configuration: ignores unknown fields, gives [fallback] for anything else it cannot use, and never throws.
-         * A missing field means its default, not the fallback's: a policy in place of [PAYMENT] has to say `"client_resends": "off"`.
+         * As [fromJson], for remote configuration. It ignores unknown fields and never throws. [json] starts from the defaults, not from [fallback]; the
+         * fallback is used only if [json] is invalid. So a policy that replaces [PAYMENT] must itself say `"client_resends": "off"`.
          */
         @JvmStatic
         public fun fromJsonOr(

@@ -1,4 +1,4 @@
-// What was tried, told after the fact: a fold of one call's events.
+// What was tried in one call, made from its events.
 package dev.comeback
 
 /**
@@ -32,7 +32,7 @@ public class AttemptReport internal constructor(
 }
 
 /**
- * What became of a call.
+ * What was tried in one call, and how it ended.
  *
  * @property attempts those that failed, in order
  * @property abandoned attempts that were given up for fresh ones
@@ -53,8 +53,8 @@ public class RetryReport private constructor(
     public val elapsedNanos: Long get() = finished?.elapsedNanos ?: 0
 
     /**
-     * Whether any attempt may have reached the server. False only if every attempt provably sent nothing, or had its stream refused: then the request may
-     * be made again by other means. True where nobody knows, and while the call goes on.
+     * Whether any attempt may have reached the server. False only if it is proved for every attempt that it sent nothing, or that its stream was refused;
+     * then the app may send the request again by other means. True if nobody knows, and while the call goes on.
      */
     public val mayHaveArrived: Boolean get() = finished?.mayHaveArrived ?: true
 
@@ -64,7 +64,7 @@ public class RetryReport private constructor(
     }
 
     public companion object {
-        /** Folds the events of one call, in their order. What cannot be, for instance anything after the end, is passed over. */
+        /** Makes the report of one call from its events, in their order. Events that cannot come there, such as any after the end, are ignored. */
         @JvmStatic
         public fun of(events: List<RetryEvent>): RetryReport {
             val attempts = ArrayList<AttemptReport>()

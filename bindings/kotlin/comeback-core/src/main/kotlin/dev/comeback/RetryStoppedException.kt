@@ -4,8 +4,8 @@ package dev.comeback
 import java.io.IOException
 
 /**
- * The call stopped, and its last response cannot be returned because it was closed before a wait that then was cut short. Serialised, it keeps
- * status and headers only.
+ * The call stopped during a wait. Its last response cannot be returned, because it was closed before the wait. A serialised exception keeps only status
+ * and headers.
  *
  * @property reason why the call stopped
  * @property status of the last response

@@ -9,10 +9,10 @@ public enum class WaitReason {
     /** The server asked for it. */
     SERVER,
 
-    /** A failed name look-up is cached below Comeback; asking earlier would ask nobody. */
+    /** The platform remembers a failed look-up. Until it forgets, a new look-up would fail without asking anybody. */
     LOOK_UP,
 
-    /** The network came back, and the wait was shortened to what its spacing or spread leaves. */
+    /** The network came back and shortened the wait. What is left is the spread, or the distance to the call's last woken start. */
     EDGE,
 
     /** There is no network; the call is parked until there is one. */

@@ -3,12 +3,12 @@ package dev.comeback
 
 /** What ended a wait. */
 public enum class WokenBy {
-    /** It was over. */
+    /** Its time was over. */
     TIMER,
 
     /** The network came back. */
     EDGE,
 
-    /** A parked call tries once although no network is known. */
+    /** A parked call makes one attempt although there seems to be no network. */
     PROBE,
 }
