@@ -124,7 +124,9 @@ internal class Attempt(
 
     private fun begin(retried: RetriedCall) {
         this.retried = retried
-        CallLayer.of(call).enter()
+        val layer = CallLayer.of(call)
+        layer.enter()
+        retried.attemptBegins(layer)
         call.addEventListener(witness)
         retried.isHeardBy(witness)
         began = time.nanos()

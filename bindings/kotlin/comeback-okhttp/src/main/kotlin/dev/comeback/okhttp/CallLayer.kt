@@ -23,6 +23,9 @@ internal class CallLayer {
     /** What was changed in the head of the call's latest response, and is to be undone. */
     var edit: RetryAfterEdit? = null
 
+    /** What was written of the request's body; null if it has none that can be written again. */
+    var replay: Replay? = null
+
     /** Whether Comeback is at work on the call just now. */
     val isActive: Boolean get() = state == ACTIVE
 

@@ -87,6 +87,15 @@ internal class RetriedCall(
 
     private var wasBodyAskedFor = false
 
+    private val replay = request.body?.takeIf { it.isReplayable() }?.let(::Replay)
+
+    /** An attempt begins; [layer] is its call's. */
+    fun attemptBegins(layer: CallLayer) {
+        replay?.attemptBegins()
+        layer.replay = replay
+        layer.edit = null
+    }
+
     /** From the next attempt on [witness] listens. */
     fun isHeardBy(witness: AttemptWitness) {
         if (this.witness === witness) return
@@ -186,6 +195,7 @@ internal class RetriedCall(
     ): NextStep {
         if (isCancelled) return session.cancelled(cancelKind())
         if (failed.isInterrupt) return session.cancelled(CancelKind.INTERRUPTED)
+        if (replay?.differs == true) return session.stopped(StopReason.BodyNotReplayable)
         val kind = failureKind(failed.exception, witness)
         return session.failed(
             Outcome.failure(

@@ -113,6 +113,7 @@ internal class RetryLoop(
     /** An interceptor cannot give up one attempt, so `attempt_timeout` shortens its inactivity timeouts. */
     private fun attempt(inactivityNanos: Long?): Attempted {
         witness?.attemptBegins()
+        retried.attemptBegins(layer)
         val limited = retried.limited(chain, shorter(inactivityNanos, facts.attemptTimeoutNanos), noted.path)
         return attempted(limited, retried.outgoing, layer, cutTimer(call, facts, comeback.time.nanos() - began)) {}
     }

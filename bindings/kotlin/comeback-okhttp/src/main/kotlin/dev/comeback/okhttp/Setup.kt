@@ -52,7 +52,11 @@ internal fun hasForeignFurtherIn(
 
 /** With what has to be on the network's side of a client that Comeback acts on; once. */
 internal fun OkHttpClient.Builder.guarded(): OkHttpClient.Builder =
-    apply { if (FollowUpGuard !in networkInterceptors()) networkInterceptors().add(0, FollowUpGuard) }
+    apply {
+        if (FollowUpGuard in networkInterceptors()) return@apply
+        networkInterceptors().add(0, FollowUpGuard)
+        addNetworkInterceptor(ReplayCheck)
+    }
 
 /** Such a request cannot be begun anew. */
 internal fun asksForUpgrade(request: Request): Boolean =

@@ -13,6 +13,8 @@ import java.net.InetAddress
 import java.net.ServerSocket
 import java.net.Socket
 import java.util.concurrent.CopyOnWriteArrayList
+import java.util.concurrent.Semaphore
+import java.util.concurrent.TimeUnit
 import java.util.concurrent.atomic.AtomicInteger
 import kotlin.concurrent.thread
 
@@ -153,5 +155,30 @@ internal class GoAwayServer : RawServer() {
 
         /** HPACK's static entry for ":status: 200". */
         const val STATUS_200 = 0x88
+    }
+}
+
+/** HTTP/1: lets a test wait for what came after the head, and answers 200 when the request is whole. */
+internal class CountingBytes : RawServer() {
+    private val afterHead = Semaphore(0)
+
+    fun awaitBytesAfterHead(count: Int) = check(afterHead.tryAcquire(count, 10, TimeUnit.SECONDS)) { "they did not come" }
+
+    override fun serve(
+        number: Int,
+        socket: Socket,
+    ) {
+        val source = socket.source().buffer()
+        generateSequence { source.readUtf8Line() }.takeWhile { it.isNotEmpty() }.count()
+        var tail = ""
+        while (!tail.endsWith("0\r\n\r\n")) {
+            tail = (tail + Char(source.readByte().toInt())).takeLast(5)
+            afterHead.release()
+        }
+        socket
+            .sink()
+            .buffer()
+            .writeUtf8("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+            .flush()
     }
 }
