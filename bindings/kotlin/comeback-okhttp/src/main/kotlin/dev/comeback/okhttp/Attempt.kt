@@ -100,7 +100,15 @@ internal class Attempt(
         if (retried == null) return retries.passed(chain)
         val limit = retried.session.limit
         val timer = limit.hardNanos?.let { CutTimer(call).apply { start(it - (time.nanos() - (launchedAt ?: began))) } }
-        val attempted = attempted(retried.limited(chain, limit.inactivityNanos, noted.path), retried.outgoing, CallLayer.of(call), timer) {}
+        val attempted =
+            attempted(
+                retried.limited(chain, limit.inactivityNanos, noted.path),
+                retried.outgoing,
+                CallLayer.of(call),
+                runsAppsCode(AttemptEntry, call),
+                timer,
+            ) {
+            }
         left = attempted
         return when (attempted) {
             is Attempted.Answered -> {
@@ -177,7 +185,7 @@ internal class Attempt(
     private fun isGivenUp(retried: RetriedCall): Boolean {
         val where = exit.get()
         val sentNothing = where == INSIDE
-        when (val step = retried.session.interrupted(sentNothing, retried.isBodyUntouched)) {
+        when (val step = retried.session.interrupted(sentNothing, retried.isBodyUntouched, retried.told)) {
             is NextStep.Restart -> {
                 if (exit.compareAndSet(where, CLOSED)) return true
                 // It went out in between, and may be one that must not go twice: so it is what the core takes for the new attempt.

@@ -34,7 +34,7 @@ internal class AttemptWitness(
     private var exchangeSent = false
     private var earlierExchangeSent = false
     private var isBodyOpen = false
-    private var reported: IOException? = null
+    private val reported = ArrayList<IOException>(1)
 
     /** Writing the request failed, rather than reading the response. */
     var requestFailed: Boolean = false
@@ -54,20 +54,20 @@ internal class AttemptWitness(
         exchangeSent = false
         earlierExchangeSent = false
         isBodyOpen = false
-        reported = null
+        reported.clear()
         requestFailed = false
     }
 
     /**
-     * Positive proof that nothing went out: the client's own layer was heard in this attempt, it reported this very failure, and no headers were
-     * sent. A failure it did not report may be another client's, inside an interceptor.
+     * Positive proof that nothing went out: the client's own layer was heard in this attempt, it reported this very failure, which is one of [causes],
+     * and no headers were sent. A failure it did not report may be another client's, inside an interceptor; so may one that was only suppressed.
      */
-    fun neverSent(behind: Set<Throwable>): Boolean = isHeard && !mayHaveSent && hasReportedOneOf(behind)
+    fun neverSent(causes: List<Throwable>): Boolean = isHeard && !mayHaveSent && hasReportedOneOf(causes)
 
     /** The body was being written and the socket did not fail: so the failure is the body's own. */
-    fun bodyThrew(behind: Set<Throwable>): Boolean = isBodyOpen && hasReportedOneOf(behind)
+    fun bodyThrew(causes: List<Throwable>): Boolean = isBodyOpen && hasReportedOneOf(causes)
 
-    private fun hasReportedOneOf(behind: Set<Throwable>): Boolean = reported.let { it != null && it in behind }
+    private fun hasReportedOneOf(causes: List<Throwable>): Boolean = causes.any { cause -> reported.any { it === cause } }
 
     override fun canceled(call: Call) {
         // okio's timeouts all end on this thread, and nothing else tells one from a cancel before the call is over.
@@ -148,7 +148,7 @@ internal class AttemptWitness(
         exception: IOException,
         retry: Boolean,
     ) {
-        reported = exception
+        reported += exception
         // Refused before the server looked, or on a connection that already took no more: this exchange reached nobody.
         val isRefused = exception is StreamResetException && exception.errorCode == ErrorCode.REFUSED_STREAM
         if (isRefused || exception is ConnectionShutdownException) exchangeSent = false

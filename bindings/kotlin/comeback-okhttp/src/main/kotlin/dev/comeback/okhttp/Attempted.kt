@@ -36,11 +36,12 @@ internal sealed class Attempted {
 /** The first status that is an error. */
 internal const val FIRST_ERROR = 400
 
-/** Makes an attempt; [answered] sees a response first, and may return it. */
+/** Makes an attempt; [isFound]: layers further in may look for it. [answered] sees a response first, and may return it. */
 internal inline fun attempted(
     chain: Interceptor.Chain,
     request: Request,
     layer: CallLayer,
+    isFound: Boolean,
     timer: CutTimer?,
     answered: (Response) -> Unit,
 ): Attempted {
@@ -48,7 +49,7 @@ internal inline fun attempted(
     var response: Response? = null
     var thrown: Throwable? = null
     try {
-        response = layer.asSent(chain.proceed(request))
+        response = layer.asSent(layer.asOuter(isFound) { chain.proceed(request) })
     } catch (caught: InterruptedException) {
         // OkHttp's racing connects throw it as it is. The flag is set again where the failure is made.
         thrown = InterruptedIOException("interrupted").apply { initCause(caught) }

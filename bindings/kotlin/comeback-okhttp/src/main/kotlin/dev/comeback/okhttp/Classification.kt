@@ -25,13 +25,13 @@ internal fun failureKind(
 ): FailureKind {
     val byType = TYPES.kindOf(failure)
     if (witness == null || byType in WITNESS_KNOWS_NO_BETTER) return byType
-    val behind = everythingBehind(failure).keys
+    val causes = causesOf(failure)
     return when {
-        witness.bodyThrew(behind) -> FailureKind.REQUEST_BODY
+        witness.bodyThrew(causes) -> FailureKind.REQUEST_BODY
 
         byType.promise == Promise.PERMANENT -> byType
 
-        witness.neverSent(behind) -> if (byType.promise == Promise.NEVER_SENT) byType else kindBeforeHeaders(behind)
+        witness.neverSent(causes) -> if (byType.promise == Promise.NEVER_SENT) byType else kindBeforeHeaders(everythingBehind(failure).keys)
 
         // Headers went out, perhaps in an earlier exchange of this attempt: a later refusal says nothing about those.
         witness.mayHaveSent && byType.promise == Promise.NEVER_SENT -> FailureKind.OTHER_IO
@@ -40,6 +40,17 @@ internal fun failureKind(
 
         else -> byType
     }
+}
+
+/** [failure], its cause, and so on; each once. */
+internal fun causesOf(failure: Throwable): List<Throwable> {
+    val causes = ArrayList<Throwable>(2)
+    var next: Throwable? = failure
+    while (next != null && causes.none { it === next }) {
+        causes += next
+        next = next.cause
+    }
+    return causes
 }
 
 /** Whether [failure] is how an interrupt of this thread came out, or came while it was interrupted. */

@@ -41,6 +41,8 @@ public class ComebackCallFactory
             client
                 .newBuilder()
                 .apply {
+                    // The call as a whole is noted, not each attempt.
+                    (client.eventListenerFactory as? BlockNoting)?.let { eventListenerFactory(it.apps) }
                     interceptors().add(0, AttemptEntry)
                     addInterceptor(ClientEntry)
                     guarded()

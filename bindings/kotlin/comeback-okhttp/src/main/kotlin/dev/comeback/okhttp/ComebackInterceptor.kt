@@ -7,6 +7,7 @@ import dev.comeback.NetworkSnapshot
 import dev.comeback.NetworkState
 import dev.comeback.OuterAttempt
 import dev.comeback.RetryPolicy
+import okhttp3.Call
 import okhttp3.Interceptor
 import okhttp3.Request
 import okhttp3.Response
@@ -15,7 +16,7 @@ import java.io.IOException
 
 /**
  * Sends failed requests again as a [RetryPolicy] says, and ends a wait when the network is back. [comeback] adds it to a client, and with it what
- * keeps OkHttp itself from stumbling over Retry-After; by hand it goes among the application interceptors. A call that waits blocks its thread;
+ * keeps OkHttp from sending by itself what must not be repeated; without that it lets everything pass. A call that waits blocks its thread;
  * [okhttp3.Call.cancel], an interrupt and [Comeback.close] end the wait at once.
  *
  * A first attempt goes as it would without this. What reaches the caller is the last attempt's response or exception, with a report attached
@@ -23,30 +24,26 @@ import java.io.IOException
  * [dev.comeback.RetryStoppedException]. Web-socket upgrades pass.
  */
 public class ComebackInterceptor
-    @JvmOverloads
-    constructor(
+    internal constructor(
         private val comeback: Comeback,
         policy: RetryPolicy = RetryPolicy.DEFAULT,
         options: ComebackOkHttp = ComebackOkHttp(),
     ) : Interceptor {
-        private val setup = Setup(comeback, policy, options)
+        internal val setup = Setup(comeback, policy, options)
 
         @Throws(IOException::class)
         override fun intercept(chain: Interceptor.Chain): Response {
-            // The outermost layer acts: a Ktor plugin says so by a tag, which its own interceptor made of the header it sent, `retry {}` by the thread
-            // that it runs on.
-            if (OuterAttempt.onThisThread != null ||
-                chain.request().tag(OuterAttempt::class.java) != null
-            ) {
-                return chain.proceed(chain.request())
-            }
+            val call = chain.call()
+            if (chain.connection() != null || setup.isUnguarded(call)) return chain.proceed(chain.request())
+            val layer = CallLayer.of(call)
+            // The outermost layer acts.
+            if (layer.isActive) return tellOnSameCall(chain, setup.policyFor(chain.request()), layer)
+            val outer = OuterAttempt.onThisThread ?: layer.noted?.outer ?: chain.request().tag(OuterAttempt::class.java)
+            if (outer != null) return standDown(chain, layer, outer)
             val request = withoutReport(chain.request())
             val policy = setup.policyFor(request)
             val facts = policy.driverFacts
-            if (facts == null || comeback.isClosed || passes(chain, request)) return chain.proceed(request)
-            val layer = CallLayer.of(chain.call())
-            // Comeback outside this one has the call; two would multiply attempts.
-            if (!layer.enter()) return chain.proceed(request)
+            if (facts == null || comeback.isClosed || passes(call, request) || !layer.enter()) return chain.proceed(request)
             var loop: RetryLoop? = null
             try {
                 val began = comeback.time.nanos()
@@ -55,11 +52,11 @@ public class ComebackInterceptor
                 var first: Attempted? = null
                 if (goesAsItIs(chain, request, facts, noted)) {
                     first =
-                        attempted(chain, request, layer, cutTimer(chain.call(), facts, spentNanos = 0)) { response ->
+                        attempted(chain, request, layer, runsAppsCode(this, call), cutTimer(call, facts, spentNanos = 0)) { response ->
                             if (isAllThereIs(response, noted)) return response
                         }
                 }
-                loop = RetryLoop(chain, request, setup, policy, facts, layer, began, askedOn, hasForeignFurtherIn(this, chain.call()))
+                loop = RetryLoop(chain, request, setup, policy, facts, layer, began, askedOn, this)
                 return loop.run(noted, first)
             } catch (thrown: Throwable) {
                 if (thrown is IOException || thrown === loop?.foreign) throw thrown
@@ -98,9 +95,22 @@ public class ComebackInterceptor
             noted: NetworkSnapshot,
         ): Boolean = response.code < FIRST_ERROR && !comeback.hasListener && !setup.hooks.classifies && comeback.snapshot.path == noted.path
 
-        /** Upgrades cannot be begun anew, and a network interceptor is bound to one connection. */
-        private fun passes(
+        private fun standDown(
             chain: Interceptor.Chain,
+            layer: CallLayer,
+            outer: OuterAttempt,
+        ): Response {
+            val noted = layer.noted
+            layer.noted = null
+            // It may have become another request on its way here; then that one is told beside it.
+            if (noted != null && noted.original !== chain.request()) noted.isReplaced()
+            val inner = noted?.takeIf { it.original === chain.request() } ?: InnerCall(setup, outer, chain.request())
+            return inner.proceed(chain, layer)
+        }
+
+        /** Upgrades cannot be begun anew. */
+        private fun passes(
+            call: Call,
             request: Request,
-        ): Boolean = (chain.call() as? RealCall)?.forWebSocket == true || asksForUpgrade(request) || chain.connection() != null
+        ): Boolean = (call as? RealCall)?.forWebSocket == true || asksForUpgrade(request)
     }

@@ -6,6 +6,7 @@ package dev.comeback.okhttp
 import dev.comeback.Comeback
 import dev.comeback.RetryPolicy
 import dev.comeback.RetryReport
+import dev.comeback.orNull
 import okhttp3.Call
 import okhttp3.OkHttpClient
 import okhttp3.Request
@@ -13,16 +14,25 @@ import okhttp3.Response
 
 /**
  * Adds Comeback to this client. Interceptors added before it run once per call, those added after it once per attempt: signing, authentication and
- * logging belong after it.
+ * logging belong after it. Network interceptors belong before it, or a replayed body cannot be compared with its first writing; so does an
+ * [okhttp3.EventListener], or a call that is enqueued inside `retry { }` does not know of the block.
+ *
+ * An interceptor after it may send requests by another client. A client with Comeback tells this one of them, whatever its policy, and the call is
+ * repeated only if they may be too. What another client without Comeback sends is not seen: such an interceptor makes of a request that it sent, and
+ * of which it then says that no host was reached, one that is sent again.
  */
 @JvmOverloads
 public fun OkHttpClient.Builder.comeback(
     comeback: Comeback,
     policy: RetryPolicy = RetryPolicy.DEFAULT,
     configure: ComebackOkHttp.() -> Unit = {},
-): OkHttpClient.Builder =
-    addInterceptor(ComebackInterceptor(comeback, policy, ComebackOkHttp().apply(configure)))
-        .guarded()
+): OkHttpClient.Builder {
+    val interceptor = ComebackInterceptor(comeback, policy, ComebackOkHttp().apply(configure))
+    // The one way to learn what was set. Where the builder is not complete enough for it, calls inside blocks are noted where they run.
+    val listeners = orNull { build().eventListenerFactory }
+    if (listeners != null && listeners !is BlockNoting) eventListenerFactory(BlockNoting(interceptor.setup, listeners))
+    return addInterceptor(interceptor).guarded()
+}
 
 /**
  * Calls around those of [client] that retry as [policy] says and hold no thread while they wait, for instance for Retrofit:

@@ -15,6 +15,7 @@ internal object FollowUpGuard : OwnInterceptor {
     override fun intercept(chain: Interceptor.Chain): Response {
         val layer = CallLayer.find(chain.call())
         if (layer == null || !layer.isActive) return chain.proceed(chain.request())
+        layer.goesOut(chain.request())
         val response = chain.proceed(chain.request())
         val edit = RetryAfterEdit.of(response)
         layer.edit = edit

@@ -1,6 +1,7 @@
 // Makes idempotency keys: one per logical call, never over the caller's own.
 package dev.comeback.okhttp
 
+import dev.comeback.DriverFacts
 import okhttp3.Request
 import java.util.UUID
 
@@ -23,4 +24,16 @@ internal class IdempotencyKeys {
         one: Request,
         other: Request,
     ): Boolean = one.url == other.url && one.method == other.method && one.body === other.body
+}
+
+/** [request] with a key if one is wanted and it has none. */
+internal inline fun withKey(
+    request: Request,
+    facts: DriverFacts,
+    keys: () -> IdempotencyKeys,
+): Request {
+    val isWanted = facts.makesKey(request.method) || request.tag(MakeIdempotencyKey::class.java) != null
+    if (!isWanted || request.header(facts.keyHeader) != null) return request
+    val key = keys().keyFor(request)
+    return request.newBuilder().header(facts.keyHeader, if (facts.keyQuoted) "\"$key\"" else key).build()
 }

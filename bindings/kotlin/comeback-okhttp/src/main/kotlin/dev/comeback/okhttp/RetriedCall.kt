@@ -5,6 +5,7 @@ import dev.comeback.CallSession
 import dev.comeback.CancelKind
 import dev.comeback.DriverFacts
 import dev.comeback.FailureKind
+import dev.comeback.InnerRequest
 import dev.comeback.NextStep
 import dev.comeback.Outcome
 import dev.comeback.Promise
@@ -30,28 +31,32 @@ import java.io.InterruptedIOException
  *
  * @param clientEnd the instant at which the client's own timeout ends the call; null: never
  * @param outlivesCut whether an attempt that was cut off may be followed by another
- * @param hasForeignFurtherIn whether interceptors of the app's stand between this and the client's own layer: they may read the body, or use another client
+ * @param entry the interceptor at which Comeback stands
+ * @param layer of the call of the attempt
  * @param askedOn where the first attempt asks for names, as [dev.comeback.NameLookUp.network] says
  */
 internal class RetriedCall(
     request: Request,
     private val setup: Setup,
-    policy: RetryPolicy,
+    private val policy: RetryPolicy,
     private val facts: DriverFacts,
-    private val dns: Dns,
+    chain: Interceptor.Chain,
     began: Long,
     private val clientEnd: Long?,
     private val outlivesCut: Boolean,
     private var askedOn: Any?,
-    private val hasForeignFurtherIn: Boolean,
+    entry: Interceptor,
+    private var layer: CallLayer,
     keys: () -> IdempotencyKeys,
 ) {
+    private val call = chain.call()
+    private val dns = chain.dns
     private val comeback = setup.comeback
     private val hooks = setup.hooks
 
     /** The app's request, with its key. */
-    private val request = withKey(request, keys)
-    private val head = RequestHead.read(request.method, facts.keyHeader, this.request::headers)
+    private val request = withKey(request, facts, keys)
+    private val head = headOf(this.request, facts)
 
     val session =
         CallSession(
@@ -87,13 +92,20 @@ internal class RetriedCall(
 
     private var wasBodyAskedFor = false
 
+    /** They may read the body, or use another client. */
+    private val hasForeignFurtherIn by lazy(LazyThreadSafetyMode.PUBLICATION) { hasForeignFurtherIn(entry, call) }
+
     private val replay = request.body?.takeIf { it.isReplayable() }?.let(::Replay)
+
+    /** What layers further in told of in this attempt. */
+    val told: List<InnerRequest> get() = layer.told
 
     /** An attempt begins; [layer] is its call's. */
     fun attemptBegins(layer: CallLayer) {
+        this.layer = layer
         replay?.attemptBegins()
         layer.replay = replay
-        layer.edit = null
+        layer.attemptBegins(outer = null)
     }
 
     /** From the next attempt on [witness] listens. */
@@ -177,6 +189,7 @@ internal class RetriedCall(
             return NextStep.Deliver
         }
         if (isCancelled) return session.cancelled(cancelKind())
+        val wentOut = wentOut(response.networkResponse?.request ?: response.request)
         return session.failed(
             Outcome.response(
                 status = response.code,
@@ -185,6 +198,8 @@ internal class RetriedCall(
                 shouldRetry = facts.shouldRetryHeader?.let { response.header(it) },
                 bodyUntouched = isBodyUntouched,
                 overrule = overrule,
+                wentOut = wentOut,
+                inner = told,
             ),
         )
     }
@@ -193,20 +208,40 @@ internal class RetriedCall(
         failed: Attempted.Failed,
         isCancelled: Boolean,
     ): NextStep {
-        if (isCancelled) return session.cancelled(cancelKind())
-        if (failed.isInterrupt) return session.cancelled(CancelKind.INTERRUPTED)
-        if (replay?.differs == true) return session.stopped(StopReason.BodyNotReplayable)
+        val sentNothing = hasSentNothing(failed.exception)
+        if (isCancelled) return session.cancelled(cancelKind(), sentNothing)
+        if (failed.isInterrupt) return session.cancelled(CancelKind.INTERRUPTED, sentNothing)
+        if (replay?.differs == true) return session.stopped(StopReason.BodyNotReplayable, sentNothing)
         val kind = failureKind(failed.exception, witness)
+        val wentOut = wentOut(layer.lastOut)
         return session.failed(
             Outcome.failure(
                 kind,
                 failed.exception,
                 lookUpNanos = if (kind == FailureKind.DNS) failedLookUp() else 0,
-                sentNothing = kind.promise == Promise.NEVER_SENT,
+                sentNothing = sentNothing,
                 bodyUntouched = isBodyUntouched,
                 overrule = hooks.classify(request, failed.exception),
+                wentOut = wentOut,
+                inner = told,
             ),
         )
+    }
+
+    /**
+     * Positive proof, or false. An attempt that nobody listened to proves it where [failure] can only be the client's own, and no request came as far as
+     * the network.
+     */
+    private fun hasSentNothing(failure: IOException): Boolean =
+        witness?.neverSent(causesOf(failure)) ?: (layer.lastOut == null && !hasForeignFurtherIn)
+
+    /** The head of [last], the request that left last. One that left before it, and was another than the app's, is told like a request of a layer further in. */
+    private fun wentOut(last: Request?): RequestHead? {
+        for (earlier in layer.earlierOut) {
+            val left = headOf(earlier, facts)
+            if (left.method != head.method || left.key != head.key) layer.attempt().request(policy, left, keyIsMade = left.key != head.key)
+        }
+        return last?.let { headOf(it, facts) }
     }
 
     /** How long the failure is remembered against the next attempt. */
@@ -219,18 +254,22 @@ internal class RetriedCall(
         timeout: InterruptedIOException,
         isCancelled: Boolean,
     ): NextStep {
-        if (isCancelled) return session.cancelled(cancelKind())
+        val sentNothing = hasSentNothing(timeout)
+        if (isCancelled) return session.cancelled(cancelKind(), sentNothing)
         val overrule = if (outlivesCut) hooks.classify(request, timeout) else null
         // That nothing was sent is proof, whatever ended the attempt.
         val kind = failureKind(timeout, witness).takeIf { outlivesCut && it.promise == Promise.NEVER_SENT } ?: FailureKind.ATTEMPT_TIMEOUT
+        val wentOut = wentOut(layer.lastOut)
         val step =
             session.failed(
                 Outcome.failure(
                     kind,
                     timeout,
-                    sentNothing = kind.promise == Promise.NEVER_SENT,
+                    sentNothing = sentNothing,
                     bodyUntouched = outlivesCut && isBodyUntouched,
                     overrule = overrule,
+                    wentOut = wentOut,
+                    inner = told,
                 ),
             )
         // A cancelled call has no next attempt, even if the core's clock is a little behind the timer's.
@@ -270,16 +309,6 @@ internal class RetriedCall(
                     .build()
             response.newBuilder().request(request).build()
         } ?: response
-
-    private inline fun withKey(
-        request: Request,
-        keys: () -> IdempotencyKeys,
-    ): Request {
-        val isWanted = facts.makesKey(request.method) || request.tag(MakeIdempotencyKey::class.java) != null
-        if (!isWanted || request.header(facts.keyHeader) != null) return request
-        val key = keys().keyFor(request)
-        return request.newBuilder().header(facts.keyHeader, if (facts.keyQuoted) "\"$key\"" else key).build()
-    }
 
     /** Our own fault must not cost the caller the outcome there is. */
     private inline fun orInternal(action: () -> NextStep): NextStep = orNull(action) ?: session.stopped(StopReason.Internal)

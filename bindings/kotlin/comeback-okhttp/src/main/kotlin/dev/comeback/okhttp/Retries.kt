@@ -6,7 +6,6 @@ import dev.comeback.CancelKind
 import dev.comeback.NetworkSnapshot
 import dev.comeback.NetworkState
 import dev.comeback.NextStep
-import dev.comeback.OuterAttempt
 import dev.comeback.StopReason
 import dev.comeback.Subscription
 import dev.comeback.orNull
@@ -52,8 +51,8 @@ internal class Retries(
     private val setup: Setup,
     private val caller: Caller,
 ) {
-    /** A layer further out runs the code that started the call. */
-    private val isBelow = OuterAttempt.onThisThread != null
+    /** Told before anything goes out, if the call is a part of an attempt further out. */
+    private val inner = call.outer?.let { outer -> InnerCall(setup, outer, call.asTagged) }
     private val comeback = setup.comeback
     private val time = comeback.time
 
@@ -91,7 +90,7 @@ internal class Retries(
     fun entered(chain: Interceptor.Chain): RetriedCall? {
         if (isEntered) return retried
         isEntered = true
-        if (isBelow) return null
+        if (inner != null) return null
         val request = withoutReport(chain.request())
         val policy = setup.policyFor(request)
         val facts = policy.driverFacts
@@ -104,22 +103,19 @@ internal class Retries(
             setup,
             policy,
             facts,
-            chain.dns,
+            chain,
             began,
             clientEnd,
             outlivesCut = true,
             askedOn,
-            hasForeignFurtherIn(AttemptEntry, chain.call()),
+            AttemptEntry,
+            CallLayer.of(chain.call()),
             keys = ::IdempotencyKeys,
         ).also { retried = it }
     }
 
     /** The one attempt of a call that goes as without us. */
-    fun passed(chain: Interceptor.Chain): Response {
-        // The outermost layer acts, so one further in stands down too.
-        if (isBelow) CallLayer.of(chain.call()).enter()
-        return chain.proceed(chain.request())
-    }
+    fun passed(chain: Interceptor.Chain): Response = inner?.proceed(chain, CallLayer.of(chain.call())) ?: chain.proceed(chain.request())
 
     /** An attempt has ended. [isOnAttempt]: on this thread. */
     fun settle(

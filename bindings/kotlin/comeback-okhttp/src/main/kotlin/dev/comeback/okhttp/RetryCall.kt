@@ -1,6 +1,7 @@
 // The factory's call, as OkHttp's own calls are: what can be asked of it, and the two ways to run it.
 package dev.comeback.okhttp
 
+import dev.comeback.OuterAttempt
 import okhttp3.Call
 import okhttp3.Callback
 import okhttp3.EventListener
@@ -23,6 +24,9 @@ internal class RetryCall(
     private val client: OkHttpClient,
     private val original: Request,
 ) : Call {
+    /** Where the call was made: an attempt of a layer further out, or a block's. */
+    val outer: OuterAttempt? = OuterAttempt.onThisThread ?: original.tag(OuterAttempt::class.java)
+
     private val executed = AtomicBoolean()
 
     @Volatile
@@ -32,6 +36,9 @@ internal class RetryCall(
 
     /** The request with the tags that were put on the call. */
     private val tagged = AtomicReference(original)
+
+    /** The request as an attempt's call gets it. */
+    val asTagged: Request get() = tagged.get()
     private val listeners = CopyOnWriteArrayList<EventListener>()
 
     @Volatile

@@ -24,22 +24,24 @@ internal class RetryLoop(
     private val layer: CallLayer,
     private val began: Long,
     askedOn: Any?,
-    hasForeignFurtherIn: Boolean,
+    entry: Interceptor,
 ) {
     private val comeback = setup.comeback
     private val call = chain.call()
+    private val isFound = runsAppsCode(entry, call)
     private val retried =
         RetriedCall(
             request,
             setup,
             policy,
             facts,
-            chain.dns,
+            chain,
             began,
             clientEnd(call.timeout(), began, comeback.time),
             outlivesCut = false,
             askedOn,
-            hasForeignFurtherIn,
+            entry,
+            layer,
             keys = layer::keys,
         )
     private val session = retried.session
@@ -115,7 +117,7 @@ internal class RetryLoop(
         witness?.attemptBegins()
         retried.attemptBegins(layer)
         val limited = retried.limited(chain, shorter(inactivityNanos, facts.attemptTimeoutNanos), noted.path)
-        return attempted(limited, retried.outgoing, layer, cutTimer(call, facts, comeback.time.nanos() - began)) {}
+        return attempted(limited, retried.outgoing, layer, isFound, cutTimer(call, facts, comeback.time.nanos() - began)) {}
     }
 
     /**

@@ -2,11 +2,16 @@
 package dev.comeback.okhttp
 
 import dev.comeback.Comeback
+import dev.comeback.ComebackUnavailableException
 import dev.comeback.NameLookUp
 import dev.comeback.RetryPolicy
 import dev.comeback.RetryReport
+import okhttp3.Authenticator
 import okhttp3.Call
+import okhttp3.CookieJar
+import okhttp3.Dns
 import okhttp3.Interceptor
+import okhttp3.OkHttp
 import okhttp3.OkHttpClient
 import okhttp3.Request
 import okhttp3.internal.connection.RealCall
@@ -23,6 +28,15 @@ internal class Setup(
     /** Null where the platform knows no better than the client how to look up names. */
     val names = comeback.connectivity as? NameLookUp
     val endedWaits = EndedWaits(comeback.time)
+
+    /** A client without what [comeback] adds to it: it is told once, and requests go as without us. */
+    fun isUnguarded(call: Call): Boolean {
+        if (isGuarded(call)) return false
+        val problem = IllegalStateException("Comeback's interceptor works only where OkHttpClient.Builder.comeback(..) has put it")
+        comeback.reportUnavailable(ComebackUnavailableException("okhttp3.OkHttpClient", "OkHttp ${OkHttp.VERSION}", problem))
+        return true
+    }
+
     private val annotations = retryAnnotations(options.policies)
 
     /** What the request says itself, then its Retrofit method, then the app's hook, then the client's. */
@@ -49,6 +63,22 @@ internal fun hasForeignFurtherIn(
     val at = all.indexOfFirst { it === outermost }
     return at < 0 || (at + 1 until all.size).any { all[it] !is OwnInterceptor && all[it] !is ComebackInterceptor }
 }
+
+/** Whether code of the app's runs inside an attempt of [call], which may make calls of its own. */
+internal fun runsAppsCode(
+    outermost: Interceptor,
+    call: Call,
+): Boolean {
+    val client = (call as? RealCall)?.client ?: return true
+    return client.authenticator !== Authenticator.NONE ||
+        client.dns !== Dns.SYSTEM ||
+        client.cookieJar !== CookieJar.NO_COOKIES ||
+        client.networkInterceptors.any { it !is OwnInterceptor } ||
+        hasForeignFurtherIn(outermost, call)
+}
+
+/** Whether what keeps the client from sending by itself is there. Without it Comeback cannot promise anything. */
+internal fun isGuarded(call: Call): Boolean = call !is RealCall || FollowUpGuard in call.client.networkInterceptors
 
 /** With what has to be on the network's side of a client that Comeback acts on; once. */
 internal fun OkHttpClient.Builder.guarded(): OkHttpClient.Builder =

@@ -86,6 +86,7 @@ internal class ContainmentTest(
                     OkHttpClient
                         .Builder()
                         .addInterceptor(broken)
+                        .guarded()
                         .readTimeout(Duration.ZERO)
                         .build(),
                 )

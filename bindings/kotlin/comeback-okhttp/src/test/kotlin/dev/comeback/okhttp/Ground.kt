@@ -219,3 +219,11 @@ internal fun Call.future(): CompletableFuture<Response> {
     )
     return future
 }
+
+/** The status, or the exception. */
+internal fun CompletableFuture<Response>.outcome(): Any =
+    try {
+        get().use { it.code }
+    } catch (failed: ExecutionException) {
+        failed.cause!!
+    }

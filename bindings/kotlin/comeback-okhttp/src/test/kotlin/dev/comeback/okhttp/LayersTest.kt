@@ -113,6 +113,21 @@ internal class LayersTest {
         }
 
     @Test
+    fun `an interceptor that was put in by hand lets everything pass, and says so once`() =
+        Ground().use { ground ->
+            repeat(2) { ground.server.enqueue(status(503)) }
+            val client =
+                ground.remember(
+                    OkHttpClient
+                        .Builder()
+                        .apply { interceptors() += ground.client().interceptors }
+                        .build(),
+                )
+            repeat(2) { assertEquals(503, client.outcomeOf(ground.request())) }
+            assertEquals(listOf("okhttp3.OkHttpClient"), ground.heard<RetryEvent.Unavailable>().map { it.file })
+        }
+
+    @Test
     fun `a web-socket upgrade is not tried again`() =
         Ground().use { ground ->
             ground.server.enqueue(status(503))

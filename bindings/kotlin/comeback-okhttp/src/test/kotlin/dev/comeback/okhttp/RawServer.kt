@@ -182,3 +182,21 @@ internal class CountingBytes : RawServer() {
             .flush()
     }
 }
+
+/** HTTP/1: answers every request with what is no response. */
+internal class SpeakingGarbage : RawServer() {
+    override fun serve(
+        number: Int,
+        socket: Socket,
+    ) {
+        val source = socket.source().buffer()
+        generateSequence { source.readUtf8Line() }.takeWhile { it.isNotEmpty() }.count()
+        heads.incrementAndGet()
+        socket
+            .sink()
+            .buffer()
+            .writeUtf8("SSH-2.0 who are you?\r\n\r\n")
+            .flush()
+        source.readByte()
+    }
+}

@@ -1,0 +1,121 @@
+// A call inside an attempt of a layer further out: this layer stands down, and tells that one of the request.
+package dev.comeback.okhttp
+
+import dev.comeback.DriverFacts
+import dev.comeback.OuterAttempt
+import dev.comeback.RequestHead
+import dev.comeback.RetryPolicy
+import dev.comeback.orNull
+import okhttp3.Call
+import okhttp3.EventListener
+import okhttp3.Interceptor
+import okhttp3.Request
+import okhttp3.Response
+import java.io.IOException
+
+/**
+ * The request goes once. It is told when this is made, before anything of it goes out, and again when it has ended: until then it may have gone out.
+ * A key that the policy wants is made all the same, since the server may insist on one; it does not make the request repeatable.
+ */
+internal class InnerCall(
+    private val setup: Setup,
+    val outer: OuterAttempt,
+    original: Request,
+) {
+    /** As it is before Comeback had anything to do with it. */
+    val original: Request = withoutReport(original)
+    private val policy = orNull { setup.policyFor(this.original) }?.takeIf { it.driverFacts != null }
+    private val facts = (policy ?: RetryPolicy.DEFAULT).driverFacts!!
+    private val request = if (policy == null) this.original else withKey(this.original, facts, ::IdempotencyKeys)
+    private val head = headOf(request, facts)
+    private val told = outer.request(policy, head, keyIsMade = request !== this.original)
+
+    /** Another request, which is told by itself, goes in its place. */
+    fun isReplaced(): Unit = told.ended(sentNothing = true)
+
+    fun proceed(
+        chain: Interceptor.Chain,
+        layer: CallLayer,
+    ): Response {
+        if (!layer.enter()) return chain.proceed(chain.request())
+        try {
+            layer.attemptBegins(outer)
+            val witness = layer.witness(chain.call(), setup.pools).also { it.attemptBegins() }
+            try {
+                val response = layer.asSent(layer.asOuter(isFound = true) { limited(chain).proceed(request) })
+                told.ended(
+                    sentNothing = false,
+                    retryAfter =
+                        if (response.code <
+                            FIRST_ERROR
+                        ) {
+                            emptyList()
+                        } else {
+                            response.headers("Retry-After")
+                        },
+                )
+                return response
+            } catch (thrown: IOException) {
+                told.ended(sentNothing = orNull { witness.neverSent(causesOf(thrown)) } == true)
+                throw thrown
+            }
+        } finally {
+            layer.leave()
+        }
+    }
+
+    private fun limited(chain: Interceptor.Chain): Interceptor.Chain {
+        val limited = chain.limitedTo(outer.inactivityNanos, outer.connectNanos)
+        val mayResend = !outer.clientResendsOff && !facts.clientResendsOff && facts.mayRepeat(head)
+        return if (mayResend || !limited.retryOnConnectionFailure) limited else limited.withRetryOnConnectionFailure(false)
+    }
+}
+
+/** A Comeback further out on the same call acts, and sees the same request; but this one's policy may say something else about it. */
+internal fun tellOnSameCall(
+    chain: Interceptor.Chain,
+    policy: RetryPolicy,
+    layer: CallLayer,
+): Response {
+    val request = chain.request()
+    val facts = policy.driverFacts ?: return chain.proceed(request)
+    val told = layer.attempt().request(policy, headOf(request, facts), keyIsMade = false)
+    try {
+        return chain.proceed(request)
+    } catch (thrown: IOException) {
+        told.ended(sentNothing = layer.witness?.mayHaveSent?.not() ?: (layer.lastOut == null))
+        throw thrown
+    }
+}
+
+/**
+ * Notes for a call that is made inside a block that it belongs to it: enqueued, it runs on another thread. Without a block it costs a look at the
+ * thread.
+ */
+internal class BlockNoting(
+    private val setup: Setup,
+    val apps: EventListener.Factory,
+) : EventListener.Factory {
+    override fun create(call: Call): EventListener {
+        val listener = apps.create(call)
+        val outer = OuterAttempt.onThisThread ?: return listener
+        return orNull { listener + Note(setup, outer) } ?: listener
+    }
+
+    private class Note(
+        private val setup: Setup,
+        private val outer: OuterAttempt,
+    ) : EventListener() {
+        override fun callStart(call: Call) {
+            orNull {
+                val layer = CallLayer.of(call)
+                layer.noted = InnerCall(setup, outer, call.request())
+            }
+        }
+    }
+}
+
+internal fun headOf(
+    request: Request,
+    facts: DriverFacts,
+): RequestHead = RequestHead.read(request.method, facts.keyHeader, request::headers)
