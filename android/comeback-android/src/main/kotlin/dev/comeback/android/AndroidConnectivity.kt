@@ -23,10 +23,15 @@ import java.util.concurrent.atomic.AtomicReference
  * system) the state stays unknown: nothing fails, and timers alone rule.
  *
  * It needs `android.permission.ACCESS_NETWORK_STATE`, which the artefact's manifest brings.
+ *
+ * @property concernsLoopback whether calls to this device itself are concerned too: for a test or a demo whose server is there, or behind `adb reverse`
  */
 @OptIn(InternalComebackApi::class)
-public class AndroidConnectivity(
+public class AndroidConnectivity
+    @JvmOverloads
+    constructor(
     context: Context,
+    override val concernsLoopback: Boolean = false,
 ) : Connectivity,
     NameLookUp,
     AutoCloseable {

@@ -13,9 +13,9 @@ import dev.comeback.ManualConnectivity
 import dev.comeback.NetworkState
 
 /**
- * All that is asked of the system is asked on this thread, at background priority, and never inside a callback: a call to ConnectivityManager is one
+ * All that is asked of the system is asked on this thread, and never inside a callback: a call to ConnectivityManager is one
  * to another process, and an answer got in a callback may be older than the callback. Nothing that goes wrong leaves this class; then the state is
- * unknown.
+ * unknown. The thread has the default priority: it is the one that wakes calls, and they wait behind its locks.
  *
  * @param context the application's
  */
@@ -37,9 +37,10 @@ internal class NetworkMonitor(
     private var callback: DefaultNetworkCallback? = null
     private var service: ConnectivityManager? = null
     private var idleness: IdleReceiver? = null
+    private var airplane: AirplaneReceiver? = null
 
     private val thread =
-        object : HandlerThread("comeback-network", Process.THREAD_PRIORITY_BACKGROUND) {
+        object : HandlerThread("comeback-network", Process.THREAD_PRIORITY_DEFAULT) {
             override fun onLooperPrepared() {
                 val own = Handler(looper)
                 val isWanted =
@@ -76,6 +77,8 @@ internal class NetworkMonitor(
     }
 
     private fun begin(own: Handler) {
+        // Before the network is asked for, so that no loss in airplane mode is taken for another one.
+        airplane = orNull { AirplaneReceiver.registered(context, own, hub::deliberate) }
         orNull { register(own) } ?: orNull { unregister() }
         idleness = orNull { IdleReceiver.registered(context, own) { hub.recheck() } }
         // Registered first: loading takes a tenth of a second and more, in which the network may change.
@@ -118,6 +121,7 @@ internal class NetworkMonitor(
 
     private fun end() {
         idleness?.let { orNull { it.unregister() } }
+        airplane?.let { orNull { it.unregister() } }
         unregister()
         hub.close()
         thread.quit()

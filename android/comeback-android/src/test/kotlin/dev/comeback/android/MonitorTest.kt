@@ -113,10 +113,10 @@ internal class MonitorTest {
     }
 
     @Test
-    fun `its thread has background priority`() {
+    fun `its thread, which wakes calls, has the default priority`() {
         monitored {
             val thread = Ground.threads().single()
-            assertEquals(android.os.Process.THREAD_PRIORITY_BACKGROUND, android.os.Process.getThreadPriority(thread.threadId))
+            assertEquals(android.os.Process.THREAD_PRIORITY_DEFAULT, android.os.Process.getThreadPriority(thread.threadId))
         }
     }
 

@@ -34,7 +34,8 @@ class SampleApp : Application() {
                 .penaltyLog()
                 .build(),
         )
-        connectivity = AndroidConnectivity(this)
+        // The server it is shown with is on this machine, behind `adb reverse`; an app of yours leaves this out.
+        connectivity = AndroidConnectivity(this, concernsLoopback = true)
         val comeback =
             Comeback {
                 connectivity = this@SampleApp.connectivity

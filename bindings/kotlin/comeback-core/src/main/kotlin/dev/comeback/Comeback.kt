@@ -57,6 +57,8 @@ public class Comeback internal constructor(
     @InternalComebackApi
     public val snapshot: NetworkSnapshot
         get() {
+            // It is read before an attempt: from now on the warm-up may hold what a request waits for.
+            warmUp?.let(::hurry)
             contained { return connectivity.snapshot }
             return NetworkSnapshot.UNKNOWN
         }
@@ -149,10 +151,14 @@ public class Comeback internal constructor(
         }
     }
 
-    /** So that no request pays for loading classes and library. */
+    /** While it works. */
+    @Volatile
+    private var warmUp: Thread? = null
+
+    /** So that no request pays for loading classes and library. It has the lowest priority until a request comes. */
     private fun warmUp() {
         contained {
-            thread(isDaemon = true, name = "comeback-warm-up", priority = Thread.MIN_PRIORITY) {
+            thread(start = false, isDaemon = true, name = "comeback-warm-up", priority = Thread.MIN_PRIORITY) {
                 try {
                     selfCheck()
                     // Another core is a test's, which counts what it is asked.
@@ -162,8 +168,10 @@ public class Comeback internal constructor(
                 } catch (thrown: Throwable) {
                     // A fault in the core shows again at the first failure, in the call it happens to.
                     if (thrown is VirtualMachineError) throw thrown
+                } finally {
+                    warmUp = null
                 }
-            }
+            }.also { warmUp = it }.start()
         }
     }
 

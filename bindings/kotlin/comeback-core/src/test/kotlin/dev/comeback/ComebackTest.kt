@@ -33,6 +33,26 @@ class ComebackTest {
     }
 
     @Test
+    fun `the warm-up has the priority of a request as soon as there is one`() {
+        val (begun, goOn) = List(2) { CountDownLatch(1) }
+        var thread: Thread? = null
+        val core =
+            TestCore {
+                if (it == "load") {
+                    thread = Thread.currentThread()
+                    begun.countDown()
+                    goOn.await()
+                }
+            }
+        val comeback = Comeback { this.core = core }
+        assertTrue(begun.await(10, TimeUnit.SECONDS))
+        assertEquals(Thread.MIN_PRIORITY, thread?.priority)
+        CallSession(comeback, RetryPolicy.DEFAULT, null, RequestFacts("GET")).noteAttempt()
+        assertEquals(Thread.currentThread().priority, thread?.priority)
+        goOn.countDown()
+    }
+
+    @Test
     fun `a library that panics while it warms up harms nobody`() {
         val done = CountDownLatch(1)
         val core =

@@ -1,0 +1,161 @@
+// Airplane mode: nobody waits for a network that somebody has switched off, and everybody for one that is switched on again.
+package dev.comeback.android
+
+import android.app.Application
+import android.content.BroadcastReceiver
+import android.content.Context
+import android.content.ContextWrapper
+import android.content.Intent
+import android.content.IntentFilter
+import android.os.Handler
+import android.os.Looper
+import android.provider.Settings
+import dev.comeback.CallSession
+import dev.comeback.Comeback
+import dev.comeback.FailureKind
+import dev.comeback.InternalComebackApi
+import dev.comeback.NetworkState
+import dev.comeback.NextStep
+import dev.comeback.Outcome
+import dev.comeback.RequestFacts
+import dev.comeback.RetryPolicy
+import dev.comeback.StopReason
+import dev.comeback.SystemTime
+import org.junit.After
+import org.junit.Assert.assertEquals
+import org.junit.Assert.assertSame
+import org.junit.Assert.assertTrue
+import org.junit.Before
+import org.junit.Test
+import org.junit.runner.RunWith
+import org.robolectric.RobolectricTestRunner
+import org.robolectric.Shadows.shadowOf
+import org.robolectric.annotation.Config
+import org.robolectric.shadows.ShadowSystemClock
+import java.time.Duration
+
+@OptIn(InternalComebackApi::class)
+@RunWith(RobolectricTestRunner::class)
+@Config(shadows = [WatchedConnectivityManager::class])
+internal class AirplaneTest {
+    private val arrival = Script.all().first { it.name.startsWith("a network that arrives is one event") }.steps.first().callbacks
+    private val loss = Script.all().flatMap { it.steps }.flatMap { it.callbacks }.first { it.on == "lost" && it.network == 1L }.let(::listOf)
+
+    @Before
+    fun reset() {
+        WatchedConnectivityManager.reset()
+        set(isOn = false)
+    }
+
+    @After
+    fun noThreadIsLeft() {
+        Ground.awaitNoThread()
+    }
+
+    private fun set(isOn: Boolean) {
+        Settings.Global.putInt(Ground.context.contentResolver, Settings.Global.AIRPLANE_MODE_ON, if (isOn) 1 else 0)
+    }
+
+    /** As the system does it: the setting first. */
+    private fun switch(isOn: Boolean) {
+        set(isOn)
+        Ground.context.sendBroadcast(Intent(Intent.ACTION_AIRPLANE_MODE_CHANGED).putExtra("state", isOn))
+        shadowOf(Looper.getMainLooper()).idle()
+        Ground.settle()
+    }
+
+    private fun monitored(
+        context: Context = Ground.context,
+        test: (AndroidConnectivity) -> Unit,
+    ) {
+        AndroidConnectivity(context).use {
+            Ground.settle()
+            test(it)
+        }
+    }
+
+    /** What becomes of a GET under the default policy that finds no network. */
+    private fun tap(network: AndroidConnectivity): NextStep {
+        val comeback = Comeback { connectivity = network }
+        val call = CallSession(comeback, RetryPolicy.DEFAULT, null, RequestFacts("GET"))
+        call.noteAttempt()
+        return call.failed(Outcome.failure(FailureKind.DNS, sentNothing = true))
+    }
+
+    private fun assertFailsAtOnce(step: NextStep) = assertEquals(StopReason.Offline, (step as? NextStep.Stop)?.reason)
+
+    private fun assertWaits(step: NextStep) = assertTrue("$step", step is NextStep.Sleep)
+
+    @Test
+    fun `a call fails at once while airplane mode is on, whether the loss came before it or after`() {
+        monitored {
+            Ground.call(arrival)
+            Ground.call(loss)
+            assertWaits(tap(it))
+            switch(isOn = true)
+            assertFailsAtOnce(tap(it))
+        }
+        set(isOn = false)
+        monitored {
+            Ground.call(arrival)
+            switch(isOn = true)
+            assertEquals(NetworkState.ONLINE, it.snapshot.state)
+            Ground.call(loss)
+            assertFailsAtOnce(tap(it))
+        }
+    }
+
+    @Test
+    fun `a tap right after airplane mode is switched off waits for the network`() {
+        monitored {
+            Ground.call(arrival)
+            Ground.call(loss)
+            switch(isOn = true)
+            ShadowSystemClock.advanceBy(Duration.ofHours(8))
+            switch(isOn = false)
+            assertWaits(tap(it))
+            assertTrue(SystemTime.nanos() - it.snapshot.since in 0..Duration.ofSeconds(1).toNanos())
+        }
+    }
+
+    @Test
+    fun `a flight that began before the app did ends like any other`() {
+        shadowOf(Ground.service).setActiveNetworkInfo(null)
+        set(isOn = true)
+        monitored {
+            assertFailsAtOnce(tap(it))
+            switch(isOn = false)
+            assertWaits(tap(it))
+        }
+    }
+
+    private fun registered() = shadowOf(Ground.context as Application).registeredReceivers.filter { it.broadcastReceiver is AirplaneReceiver }
+
+    @Test
+    fun `it is heard on the monitor's thread, by one receiver, which goes with the monitor`() {
+        monitored { assertSame(Ground.threads().single().looper, registered().single().scheduler.looper) }
+        Ground.awaitNoThread()
+        assertEquals(0, registered().size)
+    }
+
+    @Test
+    fun `a system that refuses to tell of it does no harm`() {
+        val refusing =
+            object : ContextWrapper(Ground.context) {
+                override fun getApplicationContext(): Context = this
+
+                override fun registerReceiver(
+                    receiver: BroadcastReceiver?,
+                    filter: IntentFilter,
+                    broadcastPermission: String?,
+                    scheduler: Handler?,
+                ): Intent? = throw SecurityException("One of RECEIVER_EXPORTED or RECEIVER_NOT_EXPORTED should be specified")
+            }
+        monitored(refusing) {
+            Ground.call(arrival)
+            Ground.call(loss)
+            switch(isOn = true)
+            assertWaits(tap(it))
+        }
+    }
+}
