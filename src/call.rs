@@ -46,7 +46,7 @@ impl Signals {
 }
 
 impl Snapshot {
-    /// The network as a call with this policy sees it: where that says `ignore`, nothing is ever known.
+    /// The network as a call with this policy sees it: under `ignore` nothing is ever known.
     #[inline]
     pub(crate) fn seen_by(&self, policy: &RetryPolicy) -> Snapshot {
         match policy.offline {
@@ -61,7 +61,7 @@ impl Snapshot {
 pub struct Limit {
     /// Until the response head, hard.
     pub hard: Option<Duration>,
-    /// The longest connect, read or write without progress. The client's own where that is shorter; `None`: the client's own.
+    /// The longest connect, read or write without progress. The client's own limit holds if it is shorter, and if this is `None`.
     pub inactivity: Option<Duration>,
 }
 
@@ -111,7 +111,7 @@ pub struct Call {
     pub(crate) previous: Option<i64>,
     /// The last woken start: by an edge, or a restart.
     pub(crate) woken_at: Option<Instant>,
-    /// Whether an attempt so far may have reached the server: all that were not proved to have sent nothing.
+    /// Whether an attempt so far may have reached the server: true unless each is proved to have sent nothing.
     pub(crate) may_have_arrived: bool,
 }
 
@@ -197,7 +197,7 @@ impl Call {
             .map_or(start, |woken| start.max(woken.plus(WAKE_SPACING)))
     }
 
-    /// Where an edge seen now lets the next attempt start, floor aside.
+    /// When the next attempt starts after an edge that is seen now, without regard to a floor.
     fn woken_start(&self, policy: &RetryPolicy) -> Instant {
         let number = self.failures.saturating_sub(1);
         let spread = uniform(
@@ -255,19 +255,19 @@ pub struct Waiting {
     pub(crate) epoch: u64,
     /// When it failed.
     pub(crate) since: Instant,
-    /// Nothing starts before this; `since` when there is none.
+    /// Nothing starts before this. Without a floor it is `since`.
     pub(crate) floor: Instant,
     pub(crate) floor_by: Floor,
     /// Whether the failure was no answer of the server.
     pub(crate) transport: bool,
     /// The window drawn from, in nanoseconds.
     pub(crate) window: i64,
-    /// Where the wait ends now, floor included; of a park its probe, else the first instant at which the call stops.
+    /// When the wait ends as it stands, floor included. For a park: its probe or, without one, the first instant at which the call stops.
     pub(crate) until: Instant,
     /// Whether an edge set `until`.
     pub(crate) woken: bool,
     pub(crate) parked_at: Option<Instant>,
-    /// As the latest event told it, in nanoseconds.
+    /// What the latest event said, in nanoseconds.
     pub(crate) planned: i64,
 }
 
@@ -277,7 +277,7 @@ pub(crate) enum Floor {
     None,
     /// `Retry-After`: no edge touches the wait.
     Server,
-    /// A failed look-up is cached below us.
+    /// The platform remembers a failed look-up.
     LookUp,
 }
 
@@ -298,7 +298,7 @@ impl Waiting {
         }
     }
 
-    /// An edge ends a drawn wait: never a server's, never a floor, never by making it longer.
+    /// An edge ends a drawn wait. It never touches a wait that the server asked for, never ends a floor, and never makes a wait longer.
     pub(crate) fn cut_by_edge(&mut self, policy: &RetryPolicy) {
         let may = match policy.wake {
             Wake::Any => true,
@@ -334,7 +334,7 @@ impl Waiting {
         self.woken = true;
     }
 
-    /// When a parked call makes an attempt all the same: only with two or more left, and never before a floor.
+    /// When a parked call makes its probe: only with two or more attempts left, and never before a floor.
     pub(crate) fn probe_at(&self, policy: &RetryPolicy) -> Option<Instant> {
         let left = policy.max_attempts.saturating_sub(self.call.counted);
         let probe = self.parked_at?.plus(policy.offline_probe?);

@@ -51,7 +51,7 @@ pub fn decide(
     decide_after(policy, call, noted, outcome, signals, false)
 }
 
-/// The same. After the attempt that `is_last` none follows, counted or not, whatever the policy says.
+/// The same. If the attempt `is_last`, no other follows, counted or not, whatever the policy says.
 pub(crate) fn decide_after(
     policy: &RetryPolicy,
     mut call: Call,
@@ -63,7 +63,7 @@ pub(crate) fn decide_after(
     let (noted, signals) = (&noted.seen_by(policy), &signals.seen_by(policy));
     let now = call.see(signals.now);
     let class = classify(policy, &call.request, outcome);
-    // An attempt that was begun without a network and got nowhere has cost nothing.
+    // An attempt that was begun without a network and sent nothing costs nothing.
     let counted = !(class == OutcomeClass::NeverSent && noted.is_absent());
     call.counted = call.counted.saturating_add(counted.into());
     call.may_have_arrived |=
@@ -156,7 +156,7 @@ pub(crate) fn decide_after(
     Step::new(Decision::Sleep(waiting.sleep()), events)
 }
 
-/// Nothing starts before the floor; zero is none.
+/// What sets the floor, and its length. Nothing starts before it; zero means no floor.
 fn floor(outcome: &Outcome<'_>, signals: &Signals) -> (Floor, i64) {
     let (by, length) = match outcome.what {
         // Of a block's failure too: a server told one of its inner requests how long to wait.

@@ -18,7 +18,7 @@ pub(crate) const SECOND: i64 = 1_000 * MILLISECOND;
 pub struct Instant(i64);
 
 impl Instant {
-    /// Earlier than everything: the beginning of what has "always" been so.
+    /// Earlier than everything: when something began that has "always" been so.
     pub const LONG_AGO: Instant = Instant(i64::MIN);
 
     /// The instant `nanos` nanoseconds after the clock's origin; may be negative.
@@ -64,7 +64,7 @@ pub(crate) const fn duration(nanos: i64) -> Duration {
     Duration::from_nanos(if nanos < 0 { 0 } else { nanos as u64 })
 }
 
-/// The reverse; what does not fit is the longest there is (292 years).
+/// The reverse. A duration that does not fit becomes the longest one (292 years).
 pub(crate) fn nanos(duration: Duration) -> i64 {
     i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX)
 }

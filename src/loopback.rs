@@ -1,12 +1,12 @@
-//! Hosts that are this machine: what is known of the phone's network says nothing about them.
+//! Hosts that are this machine. What is known of the phone's network does not apply to them.
 
 use std::net::{IpAddr, Ipv6Addr};
 
 /// Whether a request to this host stays on this machine: `localhost` and the names below it (RFC 6761), 127.0.0.0/8 and `::1`, with or
 /// without the brackets of a URL. By the name alone: nothing is looked up.
 ///
-/// What such a request meets is not the network's doing: its driver hands over [`Snapshot::UNKNOWN`](crate::Snapshot::UNKNOWN), as if the
-/// policy said `offline = ignore`.
+/// The network has no part in such a request, so its driver hands over [`Snapshot::UNKNOWN`](crate::Snapshot::UNKNOWN), as if the policy said
+/// `offline = ignore`.
 ///
 /// ```
 /// assert!(comeback::is_loopback("localhost") && comeback::is_loopback("[::1]"));

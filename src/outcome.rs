@@ -10,7 +10,7 @@ use crate::policy::{Repeat, RetryPolicy};
 use crate::request::{RequestFacts, may_repeat};
 use crate::retry_after::trim;
 
-/// What a driver saw fail. The first group provably never reached the server, the second may have, the third is not worth another try.
+/// What failed, as the driver saw it. The first group never reached the server, the second may have, and the third is not worth another attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "uniffi", derive(uniffi::Enum))]
 #[serde(rename_all = "snake_case")]
@@ -24,7 +24,7 @@ pub enum FailureKind {
     ConnectUnreachable,
     /// The connection was not established in time.
     ConnectTimeout,
-    /// The TLS handshake was broken off, for no fault of a certificate.
+    /// The TLS handshake was broken off, not because of a certificate.
     TlsBrokenOff,
     /// The server refused the stream (HTTP/2 REFUSED_STREAM, or beyond a GOAWAY).
     RefusedStream,
@@ -42,7 +42,7 @@ pub enum FailureKind {
     StreamReset,
     /// The attempt took longer than it may.
     AttemptTimeout,
-    /// Another I/O error of the platform or the client; also one of which nobody said more.
+    /// Another I/O error of the platform or the client, or one that says nothing more.
     OtherIo,
     /// A certificate was not accepted.
     Certificate,
@@ -56,7 +56,7 @@ pub enum FailureKind {
     Serialisation,
     /// The request's body itself failed.
     RequestBody,
-    /// A type that is neither the platform's nor the client's: an app's own errors carry meaning.
+    /// A type that is neither the platform's nor the client's. Only the app knows what it means.
     Unlisted,
 }
 
@@ -143,15 +143,15 @@ impl FailureKind {
 pub enum OutcomeClass {
     /// The answer.
     Success,
-    /// A status worth another try, if the request may be repeated.
+    /// A status worth another attempt, if the request may be repeated.
     TransientStatus,
     /// A status that is the answer.
     PermanentStatus,
-    /// The server never saw the request: another try whatever the method.
+    /// The server never saw the request: worth another attempt, whatever the method.
     NeverSent,
-    /// The server may have seen the request: another try if it may be repeated.
+    /// The server may have seen the request: worth another attempt, if it may be repeated.
     InDoubt,
-    /// Not worth another try.
+    /// Not worth another attempt.
     PermanentFailure,
 }
 
@@ -175,7 +175,7 @@ pub struct Outcome<'a> {
     pub date: Option<&'a str>,
     /// The value of the header that the policy names as the server's explicit word.
     pub should_retry: Option<&'a str>,
-    /// How long a failed look-up is cached below us, from the failure on; zero if it was asked past that cache.
+    /// How long the platform remembers a failed look-up, from the failure on; zero if the driver asked past that memory.
     pub look_up: Duration,
     /// What the driver knows of the attempt itself.
     pub evidence: Evidence<'a>,
@@ -183,7 +183,7 @@ pub struct Outcome<'a> {
     pub overrule: Option<OutcomeClass>,
 }
 
-/// What a driver knows of an attempt: what of it was sent, and by whom. Silence proves nothing, so [`Evidence::NONE`] is the start.
+/// What a driver knows of an attempt: what was sent, and by which layer. Silence proves nothing, so [`Evidence::NONE`] is the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Evidence<'a> {
     /// Positive proof that no request of this attempt wrote its head, or that its stream was refused. Without it a failure is never
@@ -192,9 +192,9 @@ pub struct Evidence<'a> {
     pub sent_nothing: bool,
     /// Whether it is known that nothing of the request's body was handed out.
     pub body_untouched: bool,
-    /// The request as it left, where the driver saw it and something further in had changed it.
+    /// The request as it left, if the driver saw it and something further in had changed it.
     pub went_out: Option<RequestFacts>,
-    /// The requests that layers further in told of.
+    /// The requests that layers further in reported.
     pub inner: &'a [InnerRequest],
 }
 
@@ -207,7 +207,7 @@ impl Evidence<'_> {
         inner: &[],
     };
 
-    /// Whether it is proved that nothing of this attempt was sent, by whatever layer.
+    /// Whether it is proved that no layer sent anything in this attempt.
     pub(crate) fn is_never_sent(&self) -> bool {
         self.sent_nothing && self.inner.iter().all(|request| request.sent_nothing)
     }
@@ -265,7 +265,7 @@ impl<'a> Outcome<'a> {
     }
 }
 
-/// A request that a layer further in made during an attempt of this one, answered ones too. That layer stood down, and tells what it knows.
+/// A request that a layer further in made during an attempt, whether it was answered or not. That layer stood down and reports what it knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct InnerRequest {
     /// Whether it may be repeated although it may have arrived.
@@ -275,7 +275,8 @@ pub struct InnerRequest {
 }
 
 impl InnerRequest {
-    /// A request of these facts under its own layer's policy. A key that the inner layer made is none: its next request would carry another.
+    /// A request with these facts, judged by its own layer's policy. A key that the inner layer made does not count: its next request would have
+    /// a different key.
     pub fn of(policy: &RetryPolicy, facts: &RequestFacts, sent_nothing: bool) -> InnerRequest {
         InnerRequest {
             may_repeat: may_repeat(policy, facts),
@@ -286,8 +287,7 @@ impl InnerRequest {
 
 /// The class of an outcome.
 ///
-/// An overrule keeps what the outcome is: a response stays one (worth another try, or the answer), a failure stays one, and only
-/// what we ourselves know to be never sent can be called so.
+/// An overrule cannot turn a response into a failure or a failure into a response, and only what is proved to be never sent can be called so.
 pub fn classify(
     policy: &RetryPolicy,
     request: &RequestFacts,
@@ -316,7 +316,7 @@ pub fn classify(
     }
 }
 
-/// Proof decides between *never sent* and *in doubt*, not the kind: that one may be another request's, or say too little.
+/// Proof decides between *never sent* and *in doubt*, not the kind: the failure may be that of another request, or say too little.
 #[inline]
 fn class_of_failure(kind: FailureKind, outcome: &Outcome<'_>) -> OutcomeClass {
     match kind.class() {

@@ -1,4 +1,4 @@
-//! What a request is, as far as sending it again is concerned: method, key, conditions, body.
+//! What of a request decides whether it may be sent again: method, key, conditions, body.
 
 use serde::{Deserialize, Serialize};
 
@@ -19,7 +19,7 @@ pub enum Method {
     Delete,
     Post,
     Patch,
-    /// Any other: nothing is known of it, so it is repeated only when the app vouches for it.
+    /// Any other method. Nothing is known of it, so it is repeated only if the app vouches for it.
     Other,
 }
 
@@ -90,10 +90,10 @@ impl RequestFacts {
         }
     }
 
-    /// The one reading of a request's raw header lines: those of the policy's key header, of If-Match, If-None-Match and
+    /// Reads a request's raw header lines, the only place that does: those of the policy's key header, of If-Match, If-None-Match and
     /// If-Unmodified-Since together, and of Cache-Control.
     ///
-    /// A blank key is none: a server that finds nothing to know a repeat by acts twice.
+    /// A blank key does not count: the server could not recognise the repeat by it, and would act twice.
     pub fn read<'a>(
         method: &str,
         key: impl IntoIterator<Item = &'a str>,
@@ -114,8 +114,8 @@ impl RequestFacts {
         }
     }
 
-    /// These facts, of the request that left, judged as one for `request`, which came in: its key counts only if that one had it already,
-    /// for what is added further in may be another key each time.
+    /// These are the facts of the request that left; `request` is the one that came in. A key counts only if both have it, because a key that is
+    /// added further in may be a different one each time.
     pub(crate) fn sent_for(self, request: &RequestFacts) -> RequestFacts {
         RequestFacts {
             has_key: self.has_key && request.has_key,
@@ -125,7 +125,7 @@ impl RequestFacts {
     }
 }
 
-/// Whether a request that may have reached the server may go again. What provably was not sent need not ask.
+/// Whether a request that may have reached the server may go again. It is not asked for a request that was provably not sent.
 ///
 /// GET, HEAD, OPTIONS, TRACE, PUT and DELETE may. POST and PATCH may with an idempotency key, and so may a PUT or DELETE with a
 /// condition: its repeat would answer a false 412. `repeat` in the policy replaces the verdict.
@@ -149,7 +149,7 @@ pub(crate) fn makes_key(policy: &RetryPolicy, method: Method) -> bool {
     policy.key.make && matches!(method, Method::Post | Method::Patch)
 }
 
-/// All that a driver must know before a first attempt, so that it needs no rule and no question then.
+/// What a driver must know before a first attempt. With it the driver needs no rule of its own and asks nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DriverFacts {
@@ -159,7 +159,7 @@ pub struct DriverFacts {
     pub repeatable_keyed: Vec<Method>,
     /// The methods that may be repeated without a key and with conditions.
     pub repeatable_conditional: Vec<Method>,
-    /// The methods for which a key is made where there is none.
+    /// The methods for which a missing key is made.
     pub make_key: Vec<Method>,
     /// The idempotency key's header.
     pub key_header: String,
@@ -173,7 +173,7 @@ pub struct DriverFacts {
     pub connect_timeout: Option<Duration>,
     /// When after the beginning an attempt in flight is ended, if at all.
     pub cut_after: Option<Duration>,
-    /// What becomes of the client's own re-sends.
+    /// Whether the client may re-send by itself.
     pub client_resends: ClientResends,
     /// How many bytes of a response's body are read within the attempt, if any.
     pub read_body: Option<u32>,

@@ -33,7 +33,7 @@ impl Stored for Waiting {
     const NAME: &'static str = "a waiting call";
 }
 
-/// Bytes that are not what they should be: what was expected, and what is wrong.
+/// The bytes cannot be read: what was expected, and what is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unreadable {
     /// What was expected.

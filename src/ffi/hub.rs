@@ -102,7 +102,7 @@ impl ConnectivityHub {
 }
 
 impl ConnectivityHub {
-    /// A hub is valid after every step, so that one poisoned by a panic is used on.
+    /// A hub is valid after every step, so a hub whose lock was poisoned by a panic can still be used.
     fn tell(&self, event: impl FnOnce(&mut Hub) -> Snapshot) -> NetworkSnapshot {
         event(&mut self.hub.lock().unwrap_or_else(PoisonError::into_inner)).into()
     }

@@ -32,7 +32,7 @@ pub struct CompiledPolicy {
     pub repeatable_keyed: Vec<String>,
     /// Without a key and with conditions.
     pub repeatable_conditional: Vec<String>,
-    /// Methods for which a key is made where there is none.
+    /// Methods for which a missing key is made.
     pub make_key: Vec<String>,
     /// The most counted attempts, the first included.
     pub max_attempts: i32,

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A policy that cannot be: the field, the value that was given and the rule it breaks.
+/// A policy is not valid: the field, the value that was given, and the rule it breaks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PolicyError {
@@ -26,7 +26,7 @@ impl PolicyError {
         }
     }
 
-    /// A text that is no JSON. Of it the error shows the line in which it goes wrong, from a little before the place.
+    /// The text is no JSON. The error shows the line that is wrong, from a little before the place.
     pub(super) fn no_json(text: &str, error: &serde_json::Error) -> PolicyError {
         const BEFORE: usize = 40;
         let (number, column) = (error.line(), error.column());
@@ -57,14 +57,13 @@ impl PolicyError {
         &self.rule
     }
 
-    /// Where a text stops being JSON: its line, from 1, and in that the byte, from 1 (0 of an empty line), as the rule names them too. `None` of any
-    /// other error.
+    /// Where the text stops being JSON: the line, from 1, and the byte in it, from 1 (0 for an empty line). `None` for any other error.
     pub fn line_and_column(&self) -> Option<(usize, usize)> {
         self.place
     }
 }
 
-/// An error message is no place for a document of some megabytes.
+/// An error message must not contain a document of several megabytes.
 fn shortened(mut text: String) -> String {
     const MOST: usize = 80;
     if let Some((end, _)) = text.char_indices().nth(MOST) {

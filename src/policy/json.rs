@@ -21,7 +21,7 @@ use crate::instant::MILLISECOND;
 pub struct Forgiving {
     /// The policy the text describes, or the whole fallback.
     pub policy: RetryPolicy,
-    /// Names that no field has, with a dot for a part. They were passed over.
+    /// Names that no field has, with a dot for a part. They were ignored.
     pub ignored: Vec<String>,
     /// Why the fallback was taken; `None` if it was not.
     pub problem: Option<PolicyError>,
@@ -54,9 +54,8 @@ impl RetryPolicy {
         strict(self.to_builder(), read_text(json)?)
     }
 
-    /// Reads remote configuration: unknown fields are passed over, and one invalid value, or a text that is no JSON object, means
-    /// the whole `fallback`. Never fails, and says what it did. A missing field means its default, not the fallback's; of a field that is there twice the
-    /// later counts.
+    /// Reads remote configuration; never fails, and says what it did. Unknown fields are ignored; of a field that is there twice the later one counts. The JSON
+    /// starts from the defaults, not from `fallback`. The fallback is used, as a whole, only if a value is invalid or the text is no JSON object.
     pub fn from_json_or(json: &str, fallback: &RetryPolicy) -> Forgiving {
         let mut ignored = Vec::new();
         let read = read_text(json)
@@ -80,7 +79,7 @@ impl RetryPolicy {
     }
 }
 
-/// What becomes of a name that no field has: an error where it is refused.
+/// What is done about a name that no field has: an error, if it is refused.
 type Unknown<'a> = &'a mut dyn FnMut(String, &Value) -> Result<(), PolicyError>;
 
 fn read_text(json: &str) -> Result<Read, PolicyError> {
@@ -106,7 +105,7 @@ fn strict(builder: PolicyBuilder, read_in: Read) -> Result<RetryPolicy, PolicyEr
     read(builder, &document, refuse).build()
 }
 
-/// Reads on after an invalid value, so that every unknown name is met; the builder remembers the first.
+/// Reads on after an invalid value, so that every unknown name is found; the builder remembers the first problem.
 fn read(
     mut builder: PolicyBuilder,
     document: &Map<String, Value>,
@@ -351,7 +350,7 @@ struct WindowDocument {
     cap: u64,
 }
 
-/// Of a length that was checked; none is negative.
+/// The length was checked and is not negative.
 fn milliseconds_of(nanos: i64) -> u64 {
     nanos.unsigned_abs() / MILLISECOND.unsigned_abs()
 }
@@ -448,7 +447,7 @@ impl<'de> Deserialize<'de> for RetryPolicy {
     }
 }
 
-/// The fields that are not at their default, as JSON writes them; without the two that every text names anyway.
+/// The fields that differ from their default, as JSON; without the two that the text always names.
 pub(super) fn differences(policy: &RetryPolicy) -> Vec<(String, Value)> {
     let written = |policy: &RetryPolicy| match serde_json::to_value(policy) {
         Ok(Value::Object(fields)) => fields,

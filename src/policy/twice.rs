@@ -1,4 +1,4 @@
-//! Reads JSON and notices a name that stands twice in one object, of which other readers silently take the last.
+//! Reads JSON and notices a name that is there twice in one object. Other readers silently take the last one.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ pub(super) struct Read {
 }
 
 impl Read {
-    /// For what an app ships: of two values nobody can say which one was meant.
+    /// For what an app ships: nobody can say which of the two values was meant.
     pub(super) fn once(self) -> Result<Value, PolicyError> {
         match self.twice {
             None => Ok(self.value),
