@@ -12,8 +12,8 @@ import dev.comeback.ffi.ResumeInput
  *
  * An adapter makes one when it is entered, unless the policy is off ([RetryPolicy.driverFacts] is null) or the [Comeback] is closed. Then, per
  * attempt: [noteAttempt], the attempt, and either [succeeded] or [failed]; after a [NextStep.Sleep] it waits ([await]) and asks [woken]; after a
- * [NextStep.Go] or [NextStep.Restart] it starts over at [noteAttempt]. What only an adapter sees (cancel, interrupt, the client's own timeout) it
- * says by [cancelled], anything else that ends the call by [stopped].
+ * [NextStep.Go] or [NextStep.Restart] it starts over at [noteAttempt]. It reports what only an adapter sees (cancel, interrupt, the client's own
+ * timeout) by [cancelled], and anything else that ends the call by [stopped].
  *
  * No method throws, unless memory is out. Whatever is wrong with the core or its library becomes `Stop(Internal)`. Once a method has answered
  * [NextStep.Deliver] or [NextStep.Stop] every other answers the same, and nothing more is told. Up to the first failure no native call is made, and
@@ -47,7 +47,7 @@ public class CallSession(
     /** Whether an attempt that has ended may have reached the server. */
     private var mayHaveArrived = false
 
-    /** Whether one is in flight, or was and is not judged yet, of which it is not proved that it sent nothing. */
+    /** Whether an attempt is in flight, or has ended and is not judged yet, and it is not proved that it sent nothing. */
     @Volatile
     private var isAttempting = false
 
@@ -88,7 +88,7 @@ public class CallSession(
         }
 
     /**
-     * An attempt begins. What happens to the network from here on will not have been missed when it fails. Answers with the snapshot that was noted.
+     * An attempt begins. No change of the network from here on is missed when it fails. Returns the snapshot that was noted.
      */
     public fun noteAttempt(snapshot: NetworkSnapshot = network.snapshot): NetworkSnapshot {
         noted = snapshot
@@ -128,7 +128,7 @@ public class CallSession(
         return ask { core, _, network -> core.resume(listOf(checkNotNull(question(network)) { "no wait is going on" })).single() }
     }
 
-    /** What the core is to be asked about the wait that is going on; null if none is. May be called by a thread that does not drive this call. */
+    /** The question for the core about the wait that is going on; null without a wait. May be called by a thread that does not drive this call. */
     internal fun question(network: NetworkSnapshot = this.network.snapshot): ResumeInput? {
         return ResumeInput(
             policy = policy.compiled?.bytes ?: return null,
@@ -138,7 +138,7 @@ public class CallSession(
         )
     }
 
-    /** The core's [answer] to [question], for [woken] to obey, if by then that is still the question. */
+    /** Keeps the core's [answer] to [question]. [woken] obeys it if that is still the question then. */
     internal fun answeredAhead(
         question: ResumeInput,
         answer: Answer,
@@ -151,7 +151,7 @@ public class CallSession(
      *
      * @param sentNothing whether it is known that nothing of the request was sent
      * @param bodyUntouched whether it is known that nothing of its body was handed out
-     * @param inner what layers further in told of
+     * @param inner what layers further in reported
      */
     public fun interrupted(
         sentNothing: Boolean,
@@ -303,7 +303,7 @@ public class CallSession(
         return end ?: step
     }
 
-    /** The call is over, unless it was already: [step] is its last answer, and what [last] gives the last event. Whoever sees the one sees the other. */
+    /** Ends the call, unless it is over already: [step] becomes its last answer and [last] gives its last event. Both become visible at once. */
     private inline fun finish(
         step: NextStep,
         last: () -> RetryEvent.Finished?,
@@ -329,7 +329,7 @@ public class CallSession(
         events = (events ?: ArrayList<RetryEvent>(4)).apply { add(event) }
     }
 
-    /** In order: a thread that is telling already tells what others have added too, so that no cancel waits for a listener. */
+    /** Tells events in order. A thread that is telling already also tells what other threads have added, so no cancel waits for a listener. */
     private fun tellAll() {
         synchronized(this) {
             if (isTelling) return
@@ -350,7 +350,7 @@ public class CallSession(
             next
         }
 
-    /** Of all threads that race the first makes it. */
+    /** If several threads race, the first one makes it. */
     @Synchronized
     private fun callId(): Long {
         if (id == 0L) id = comeback.nextCallId()
@@ -358,8 +358,8 @@ public class CallSession(
     }
 
     /**
-     * The driver's own timer has reached [instant], so the call is at least as late, whatever its clock says: a test's scheduler may be ahead of it. A
-     * timer that ended is believed; else a wait that is over would begin again, for ever.
+     * The driver's timer has reached [instant], so the call is at least that late, whatever its clock says: a test's scheduler may be ahead of the clock.
+     * Otherwise a wait whose timer has ended could begin again for ever.
      */
     public fun reached(instant: Long) {
         latest = maxOf(latest, instant)

@@ -18,7 +18,7 @@ internal fun RequestHead.toCore() = CoreRequestHead(method, key, conditions, cac
 
 internal fun InnerRequest.toCore() = ToldRequest(policy?.compiled?.bytes ?: NO_POLICY, head.toCore(), sentNothing)
 
-/** Of a layer that has none. */
+/** For a layer without a policy. */
 private val NO_POLICY = ByteArray(0)
 
 /** The question what follows from this outcome. [cameIn]: the request as its driver got it. */
@@ -50,7 +50,7 @@ internal fun Outcome.toCore(
     overrule = overrule?.let { CoreOutcomeClass.valueOf(it.name) },
 )
 
-/** This request, which left, as the core is to judge it; null if nothing further in has changed it. A key that was put in its place is none. */
+/** The request that left, for the core to judge; null if nothing further in has changed it. A key that replaced the call's key does not count. */
 private fun RequestHead.changedFrom(cameIn: RequestHead): RequestHead? =
     when {
         isSameAs(cameIn) -> null

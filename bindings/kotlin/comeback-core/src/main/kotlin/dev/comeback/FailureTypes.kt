@@ -34,8 +34,8 @@ import dev.comeback.ffi.OutcomeClass as CoreOutcomeClass
 /**
  * What the types of exceptions say: the platform's, and those of one HTTP client. Message texts are read only where a type says nothing.
  *
- * @param clientPackages beginnings of the names of the client's classes, each with its last dot. What belongs neither to them nor to the platform
- * carries the app's own meaning, and is permanent
+ * @param clientPackages packages of the client, each with its last dot. An exception of neither these nor the platform has a meaning that only the app
+ * knows, and is permanent
  * @param isClients the same by type, for classes that a shrinker may have renamed
  * @param clientKind what one of the client's own exceptions says; it is asked before the platform's types, so that a subclass can say more
  * @suppress
@@ -260,7 +260,8 @@ private fun isFullDisk(message: String?): Boolean = message != null && FULL_DISK
 private val FULL_DISKS = arrayOf("No space left on device", "ENOSPC", "EDQUOT", "Read-only file system", "EROFS")
 
 /**
- * How much a kind promises; the core says so, and decides what follows from it. Of two failures of one attempt the one that promises least speaks.
+ * How much a kind promises about what was sent; the core says so, and decides what follows. Of two failures of one attempt the one that promises less
+ * counts.
  *
  * @suppress
  */

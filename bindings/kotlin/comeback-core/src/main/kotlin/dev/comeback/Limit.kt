@@ -5,7 +5,7 @@ package dev.comeback
  * What one attempt may take from its start, in nanoseconds.
  *
  * @property hardNanos until its response head, whatever moves; null: no limit
- * @property inactivityNanos for connect, read and write each, where the client's own is not shorter; null: the client's own
+ * @property inactivityNanos for connect, read and write each, unless the client's own limit is shorter; null: the client's own
  * @suppress
  */
 @InternalComebackApi

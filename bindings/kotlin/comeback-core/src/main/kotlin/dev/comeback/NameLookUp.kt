@@ -1,4 +1,4 @@
-// How a platform looks a name up again where its own resolver would repeat a failure from memory.
+// How a platform looks up a name again if its own resolver would only repeat a remembered failure.
 package dev.comeback
 
 import java.net.InetAddress
@@ -10,12 +10,12 @@ import java.net.InetAddress
  */
 @InternalComebackApi
 public interface NameLookUp {
-    /** Where a name is asked for at this moment, to be kept for [remembersFailureOn]; null: not known. */
+    /** The network that names are looked up on now, to be kept for [remembersFailureOn]; null: not known. */
     public val network: Any?
 
     /** Whether [lookUpAgain], asked now, may be answered from the memory of a look-up that failed on [network]. */
     public fun remembersFailureOn(network: Any?): Boolean
 
-    /** The addresses of [host], asked for anew; null if nothing was found, or nobody could be asked. Then the client's own resolver has the word. */
+    /** The addresses of [host], from a new look-up; null if nothing was found or nobody could be asked. Then the client's own resolver is used. */
     public fun lookUpAgain(host: String): List<InetAddress>?
 }

@@ -24,12 +24,12 @@ public class NativeLibrary(
         var problem: ComebackUnavailableException? = null
     }
 
-    /** The one try there is, or was. */
+    /** The one attempt to load it. */
     private val loading = AtomicReference<Loading>()
 
     /**
-     * Why it cannot be used; null if it can. Whoever asks first loads it, the others wait; a thread of low priority that loads it gets that of those who
-     * wait, so that no request waits behind it.
+     * Why it cannot be used; null if it can. The first thread that asks loads it and the others wait. If that thread has a low priority, it gets the priority of
+     * the waiting ones, so that no request waits behind it.
      */
     public val problem: ComebackUnavailableException?
         get() {
@@ -40,7 +40,7 @@ public class NativeLibrary(
                     if (loading.compareAndSet(null, own)) return load(own)
                 } else {
                     if (other.isOver.count > 0) await(other)
-                    // Memory was out, and the next one tries.
+                    // Memory was out. The next thread tries again.
                     if (loading.get() === other) return other.problem
                 }
             }

@@ -2,8 +2,8 @@
 package dev.comeback
 
 /**
- * The class of an attempt's outcome. Comeback's core classifies; an app's `classify` hook may overrule it, but never so far that a request goes
- * again which must not be repeated.
+ * The class of an attempt's outcome. Comeback's core decides it, and an app's `classify` hook may overrule it. A hook can never make a request go again
+ * that must not be repeated.
  */
 public enum class OutcomeClass {
     /** A response below 400, or a status that no policy names. It is delivered. */
@@ -21,6 +21,6 @@ public enum class OutcomeClass {
     /** The request may have reached the server, for instance a read timeout. It goes again only if it may be repeated. */
     IN_DOUBT,
 
-    /** A failure that the next attempt would meet again, for instance a bad certificate. */
+    /** A failure that would happen again in the next attempt, for instance a bad certificate. */
     PERMANENT_FAILURE,
 }

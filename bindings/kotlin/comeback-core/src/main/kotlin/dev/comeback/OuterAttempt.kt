@@ -8,14 +8,14 @@ import java.util.concurrent.ConcurrentHashMap
 import java.util.concurrent.atomic.AtomicLong
 
 /**
- * An attempt of the acting layer. Without it attempts would multiply (16 requests for 4), and without what the layers further in tell, the outer one
- * would repeat what it must not. A layer further in finds it
+ * An attempt of the acting layer. Without it attempts would multiply (16 requests instead of 4); without the reports of the layers further in, the outer
+ * layer would repeat what it must not. A layer further in finds it
  *
  * - on the thread ([onThisThread]) or in the coroutine's context, inside a block of `retry { }`,
  * - as a tag of this type on a request or call,
  * - by a header ([header]), where an engine in between hands on nothing else; the layer takes the header away.
  *
- * Thread-safe. What is told after the attempt ended is of no use any more, but a request that was noted before stays noted.
+ * Thread-safe. Reports that come after the attempt ended are not used any more, but a request that was noted before stays noted.
  *
  * @property clientResendsOff the client must not send again by itself
  * @property connectNanos how long one route's connect may take, where the client's own limit is not shorter; null: the client's own
@@ -65,7 +65,7 @@ public class OuterAttempt(
     }
 
     public companion object {
-        /** The header's name: another in each process, so that no caller can have sent it. */
+        /** The header's name. It differs in each process, so no caller can have sent it. */
         @JvmField
         public val header: String = "Comeback-Layer-" + UUID.randomUUID().toString().take(8)
 
@@ -73,7 +73,7 @@ public class OuterAttempt(
         private val byHandle = ConcurrentHashMap<String, OuterAttempt>()
         private val here = ThreadLocal<OuterAttempt?>()
 
-        /** The attempt whose code runs on this thread just now. Whoever sets it restores what was before. */
+        /** The attempt whose code runs on this thread now. Code that sets it must restore the former value. */
         public var onThisThread: OuterAttempt?
             get() = here.get()
             set(value) = if (value != null) here.set(value) else here.remove()
@@ -84,7 +84,7 @@ public class OuterAttempt(
 }
 
 /**
- * A request that a layer further in made. As long as nobody says more it may have gone out.
+ * A request that a layer further in made. Unless [ended] says otherwise, it may have gone out.
  *
  * @suppress
  */

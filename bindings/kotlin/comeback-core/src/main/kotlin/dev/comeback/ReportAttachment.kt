@@ -6,7 +6,7 @@ package dev.comeback
 import java.util.Collections
 import java.util.IdentityHashMap
 
-/** What was tried before this was thrown; null if Comeback did not end the call. Found on its causes too, as some layers wrap what they rethrow. */
+/** What was tried before this was thrown; null if Comeback did not end the call. Causes are searched too, because some layers wrap what they rethrow. */
 public val Throwable.retryReport: RetryReport?
     @JvmName("of")
     get() {
@@ -43,8 +43,8 @@ private fun Throwable.attachment(): AttachedReport? = suppressed.firstOrNull { i
 /**
  * Attaches [report] and the [earlier] failures of the call to the exception that ended it. Never throws.
  *
- * An exception that has a report already is one that is thrown over and over, for instance a constant: it gets the new report instead, and
- * nothing is added, or it would grow for ever.
+ * An exception that has a report already is thrown again and again, for instance a constant. Its report is replaced and nothing is added; otherwise it
+ * would grow for ever.
  */
 internal fun attachReport(
     report: RetryReport,

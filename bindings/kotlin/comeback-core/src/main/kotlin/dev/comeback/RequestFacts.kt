@@ -5,7 +5,7 @@ package dev.comeback
  * Facts of a request that decide whether it may be repeated.
  *
  * @property head its lines, as it came in, with the key that was made for it
- * @property hasBody whether it has a body, be it empty
+ * @property hasBody whether it has a body, even an empty one
  * @property bodyReplayable whether that body can be sent again byte for byte; true without a body
  * @suppress
  */

@@ -17,7 +17,7 @@ public class RequestHead(
     public val conditions: List<String> = emptyList(),
     public val cacheControl: List<String> = emptyList(),
 ) {
-    /** Without its key: one that was made for this request only does not let the server know the next one again. */
+    /** The same without its key: by a key that was made for this request alone the server could not recognise the next one. */
     public fun withoutKey(): RequestHead = RequestHead(method, emptyList(), conditions, cacheControl)
 
     internal fun isSameAs(other: RequestHead): Boolean =

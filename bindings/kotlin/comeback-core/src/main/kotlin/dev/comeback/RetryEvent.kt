@@ -5,7 +5,7 @@ package dev.comeback
  * Something that happened to a call. Events of one call come in order, and every call that Comeback looked after ends with exactly one
  * [Finished]. No event holds a URL, a header or a body. All lengths are nanoseconds. Other kinds may be added: a `when` needs an `else`.
  *
- * @property callId tells calls of one [Comeback] apart, from 1 in the order of their first events; 0 where no call is meant
+ * @property callId tells calls of one [Comeback] apart, from 1 in the order of their first events; 0 if the event is not about a call
  * @property label the app's own name for the request, if it gave one
  */
 public sealed class RetryEvent {
@@ -31,7 +31,7 @@ public sealed class RetryEvent {
             public val counted: Boolean,
         ) : RetryEvent()
 
-    /** An attempt was given up for a fresh one, because the network it ran on is gone. */
+    /** An attempt was abandoned for a new one, because the network it ran on is gone. */
     @ConsistentCopyVisibility
     public data class AttemptAbandoned
         internal constructor(
@@ -44,7 +44,7 @@ public sealed class RetryEvent {
      *
      * @property plannedNanos when the wait will end if nothing ends it earlier
      * @property windowNanos the window the wait was drawn from; with decorrelated jitter the draw's upper bound
-     * @property floorNanos before this nothing starts: a server's word, or a cached look-up; 0 where there is none
+     * @property floorNanos nothing starts before this: the server asked for it, or the platform remembers a failed look-up; 0 without a floor
      * @property why what the call waits for
      */
     @ConsistentCopyVisibility

@@ -1,9 +1,9 @@
-// Everyone who wants to hear of a change: thousands may come and go while it is told.
+// All subscribers to a change. Thousands may come and go while it is told.
 package dev.comeback
 
 import java.util.concurrent.ConcurrentHashMap
 
-/** Subscribing and unsubscribing take constant time and no lock; [notifyEach] tells all that subscribed before it began. */
+/** Subscribing and unsubscribing take constant time and no lock. [notifyEach] tells all that subscribed before it began. */
 internal class Subscribers {
     private val all = ConcurrentHashMap<Subscription, () -> Unit>()
 
@@ -18,7 +18,7 @@ internal class Subscribers {
         return subscription
     }
 
-    /** One that throws does not keep the others from hearing. */
+    /** If one throws, the others are told all the same. */
     fun notifyEach() {
         for (onChange in all.values) contained { onChange() }
     }

@@ -14,7 +14,7 @@ import java.util.concurrent.TimeUnit.SECONDS
  */
 @InternalComebackApi
 public object SystemTime : Time {
-    /** By reflection, because this module is compiled without Android. A stub that throws, as in local unit tests, is no clock. */
+    /** By reflection, because this module is compiled without Android. A stub that throws, as in local unit tests, is not used. */
     private val elapsedRealtimeNanos: Method? =
         try {
             Class.forName("android.os.SystemClock").getMethod("elapsedRealtimeNanos").takeIf { it.invoke(null) is Long }
@@ -33,14 +33,14 @@ public object SystemTime : Time {
         until: Long,
     ): Boolean {
         while (true) {
-            // The timer below stands still while a device sleeps, the clock does not: so the clock is asked again after it.
+            // The timer below stands still while a device sleeps, but the clock goes on. So the clock is asked again after it.
             val left = nanosUntil(until, nanos())
             if (wakeup.await(left)) return true
             if (left <= 0) return false
         }
     }
 
-    /** One thread for all, which is gone while nothing is scheduled. */
+    /** One thread for all actions. It ends while nothing is scheduled. */
     private val timer by lazy {
         ScheduledThreadPoolExecutor(1) { task -> Thread(task, "comeback-timer").apply { isDaemon = true } }.apply {
             removeOnCancelPolicy = true

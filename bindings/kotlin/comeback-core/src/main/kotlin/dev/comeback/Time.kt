@@ -15,9 +15,9 @@ public interface Time {
     public fun wallMillis(): Long?
 
     /**
-     * Blocks until [nanos] has reached [until], or until [wakeup] was woken, be it before. True if it was woken; that wake is then used up.
+     * Blocks until [nanos] has reached [until], or until [wakeup] was woken, even before this call. True if it was woken; that wake is then used up.
      *
-     * @throws InterruptedException if the thread is interrupted, be it before
+     * @throws InterruptedException if the thread is interrupted, even before this call
      */
     @Throws(InterruptedException::class)
     public fun await(
@@ -26,9 +26,8 @@ public interface Time {
     ): Boolean
 
     /**
-     * Runs [action] once [nanos] has reached [until], at once if it has. All actions share a thread of this time, and none runs on the thread that
-     * calls this: so an action must be quick, and must not block. What it throws ends there. Closing what this answers takes the action back, unless
-     * it has begun.
+     * Runs [action] when [nanos] has reached [until], at once if it already has. All actions share one thread, which is not the calling one, so an action
+     * must be quick and must not block. What it throws is ignored. Closing the returned subscription cancels the action, unless it has begun.
      */
     public fun schedule(
         until: Long,

@@ -11,8 +11,8 @@ internal class Wait(
 )
 
 /**
- * Crossing to the core costs far more than its decision, and most when hundreds of threads wake up to do it. So whoever tells of an edge asks the
- * core for all of them at once, and each thread wakes up to its answer. Beginning and ending a wait take constant time and no lock.
+ * Crossing to the core costs far more than its decision, and most when hundreds of threads wake up to do it. So the thread that reports an edge asks the
+ * core for all waits at once, and each woken thread finds its answer ready. Beginning and ending a wait take constant time and no lock.
  */
 internal class Waits(
     private val comeback: Comeback,
@@ -29,7 +29,7 @@ internal class Waits(
 
     /** The network has changed, or the Comeback is closed. */
     fun wakeThoseThatAreOver() {
-        // By the clock too: while a device slept it went on, the timers did not.
+        // By the clock too: it went on while the device slept, and timers did not.
         val now = comeback.time.nanos()
         all.filter { it.isOver() || now >= it.sleep.askAt }.chunked(AT_ONCE).forEach { some ->
             if (!comeback.isClosed) contained { askAhead(some) }

@@ -27,7 +27,7 @@ public class Wakeup {
     /**
      * Waits at most [nanos] of the JVM's own timer, not at all if that is not positive. True if it was woken.
      *
-     * @throws InterruptedException if the thread is interrupted, be it before
+     * @throws InterruptedException if the thread is interrupted, even before this call
      */
     @Throws(InterruptedException::class)
     public fun await(nanos: Long): Boolean {

@@ -112,7 +112,7 @@ private fun outcomeOf(
     val said = caught { if (thrown == null) classifier.ofResult(attempted.getOrNull()) else classifier.ofException(thrown) }.getOrNull()
     said?.outcome?.let { return it(thrown, outer.told) }
     if (thrown == null) return null
-    // An exception that is a success is the answer too, and nobody else's.
+    // An exception that the app classifies as a success is thrown, not retried.
     val kind = if (said != null) FailureKind.UNLISTED else kindOf(thrown)
     return checkNotNull(AttemptResult.failure(kind).outcome)(thrown, outer.told)
 }
