@@ -12,7 +12,8 @@
 //! in the background. With the feature `tracing` every attempt is a span and every event an event, target `comeback`.
 //!
 //! One layer acts, the outermost: a call awaited within another call's attempt (an `Executor`'s inside `.retry(..)` or a batch's round) makes
-//! one attempt, stops with [`Attempts`](crate::Reason::Attempts) if that fails, and the outer call decides. A task spawned in an attempt is on its own.
+//! one attempt, tells what it sends, stops with [`Attempts`](crate::Reason::Attempts) if it fails, and the outer call decides. A task spawned in an attempt
+//! is on its own; see [`Retryable`].
 //!
 //! Waits need a tokio runtime with time enabled; a call that never waits, and has no limit on an attempt, needs none. The first wait outside one
 //! panics, with tokio's own message.
@@ -51,6 +52,8 @@ mod listener;
 
 mod layer;
 
+mod verdict;
+
 mod session;
 
 mod telemetry;
@@ -61,7 +64,9 @@ mod wait;
 
 mod drive;
 
-mod verdict;
+mod attempt;
+
+mod operation;
 
 mod hooks;
 
@@ -79,7 +84,8 @@ mod http;
 #[cfg(test)]
 mod replay;
 
-pub use batch::{Batch, Batched, Batching, Record, RecordError, RecordFailure, batch};
+pub use attempt::Attempt;
+pub use batch::{Batch, Batched, Batching, Record, RecordError, RecordFailure, Round, batch};
 pub use clock::{Clock, SystemClock, TokioClock};
 pub use connectivity::Connectivity;
 pub use future::{Retry, RetryError, Retryable, Retrying};
@@ -87,6 +93,7 @@ pub use hooks::{By, Classify, EveryError, Nobody, Notify, To, When};
 #[cfg(feature = "reqwest")]
 pub use http::{Executor, ExecutorBuilder, ExecutorError, HttpError, HttpRequest, Reported};
 pub use listener::{RetryEvent, RetryListener};
+pub use operation::{ByAttempt, ByItself, Operation};
 pub use relay::Backoff;
 pub use scatter::Scatter;
 pub use verdict::Verdict;

@@ -127,9 +127,9 @@ pub use event::{
 };
 #[cfg(feature = "tokio")]
 pub use execute::{
-    Backoff, Batch, Batched, Clock, Connectivity, Record, RecordError, RecordFailure, Retry,
-    RetryError, RetryEvent, RetryListener, Retryable, Scatter, SystemClock, TokioClock, Verdict,
-    batch,
+    Attempt, Backoff, Batch, Batched, Clock, Connectivity, Record, RecordError, RecordFailure,
+    Retry, RetryError, RetryEvent, RetryListener, Retryable, Round, Scatter, SystemClock,
+    TokioClock, Verdict, batch,
 };
 #[cfg(feature = "reqwest")]
 pub use execute::{Executor, ExecutorBuilder, ExecutorError, HttpError, HttpRequest, Reported};

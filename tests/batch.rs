@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)] // a test says no by panicking
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::error::Error;
 use std::future::pending;
 use std::sync::Arc;
@@ -298,7 +298,7 @@ async fn a_sleeping_batch_holds_no_permit() {
     let failing = Server::saying(vec![Err(Problem::Reset)]);
     let healthy = Server::saying(Vec::new());
     let one = |server| {
-        batch(&policy, vec![1], move |records: Arc<[u32]>| async move {
+        batch(&policy, vec![1], move |records: Round<u32>| async move {
             let server: &Server = server;
             tokio::time::sleep(Duration::from_millis(100)).await;
             server.put(&records).await
@@ -402,4 +402,47 @@ async fn a_classifier_that_panics_stops_its_record() {
     assert!(sent.records[0].result.is_ok());
     let error = sent.records[1].result.as_ref().unwrap_err();
     assert_eq!(error.reason, Reason::Internal);
+}
+
+#[tokio::test]
+async fn a_batch_without_records_makes_no_call() {
+    let made = Cell::new(0);
+    let events = Cell::new(0);
+    let none = Arc::new(Semaphore::new(0)); // nor does it wait for a permit
+    let policy = RetryPolicy::batch();
+    let sent = batch(&policy, Vec::<u32>::new(), |_| {
+        made.set(made.get() + 1);
+        async { Ok::<Vec<Result<(), ()>>, ()>(Vec::new()) }
+    });
+    let sent = sent.limit(&none).notify(|_| events.set(events.get() + 1));
+    let sent = sent.await;
+    assert!(sent.is_complete() && sent.reason.is_none());
+    assert_eq!((made.get(), events.get()), (0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_round_is_begun_anew_on_the_next_network_only_if_that_was_asked_for() {
+    for restart in [false, true] {
+        let hub = Connectivity::with_clock(TokioClock::new());
+        hub.available(Network::usable(1));
+        let made = Cell::new(0);
+        let policy = RetryPolicy::batch();
+        let slow_first = |_| {
+            made.set(made.get() + 1);
+            let length = if made.get() == 1 { 5 } else { 0 };
+            async move {
+                tokio::time::sleep(Duration::from_secs(length)).await;
+                Ok::<_, ()>(vec![Ok::<_, ()>(())])
+            }
+        };
+        let sent = batch(&policy, vec![1], slow_first);
+        let sent = sent.connectivity(&hub).restart(restart);
+        let (sent, ()) = tokio::join!(sent.into_future(), async {
+            tokio::time::sleep(Duration::from_secs(2)).await;
+            hub.available(Network::usable(2));
+        });
+        assert!(sent.is_complete());
+        assert_eq!(made.get(), if restart { 2 } else { 1 });
+        assert_eq!(sent.records[0].in_doubt, restart);
+    }
 }

@@ -161,30 +161,52 @@ async fn a_dropped_call_leaves_no_waiter_and_says_that_it_was_cancelled() {
     ));
 }
 
-#[tokio::test(start_paused = true)]
-async fn an_attempt_on_a_network_that_is_gone_is_begun_anew_on_the_next() {
+/// An operation under whose first attempt the network changes, after 2 s; that attempt takes 5 s, any other none.
+async fn under_a_handover(restart: bool) -> (u32, i64) {
     let hub = hub();
     hub.available(Network::usable(1));
     let made = Cell::new(0);
-    let hang_first = || {
+    let slow_first = || {
         made.set(made.get() + 1);
         let number = made.get();
         async move {
             if number == 1 {
-                pending::<()>().await;
+                tokio::time::sleep(Duration::from_secs(5)).await;
             }
             Ok::<_, Broken>(number)
         }
     };
     let policy = steady();
-    let call = hang_first.retry(&policy).connectivity(&hub);
+    let call = slow_first
+        .retry(&policy)
+        .connectivity(&hub)
+        .restart(restart);
     let handover = async {
         tokio::time::sleep(Duration::from_secs(2)).await;
         hub.available(Network::usable(2));
     };
     let (answer, ()) = tokio::join!(call.into_future(), handover);
-    assert_eq!(answer.unwrap(), 2);
-    assert_eq!(hub.now().as_nanos(), 2_000_000_000);
+    (answer.unwrap(), hub.now().as_nanos() / 1_000_000_000)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_of_the_network_leaves_an_attempt_alone() {
+    assert_eq!(under_a_handover(false).await, (1, 5));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_attempt_on_a_network_that_is_gone_is_begun_anew_on_the_next_if_that_was_asked_for() {
+    assert_eq!(under_a_handover(true).await, (2, 2));
+}
+
+#[tokio::test(start_paused = true)]
+#[should_panic(expected = "a call was polled after it was ready")]
+async fn a_call_that_is_polled_after_it_was_ready_panics() {
+    let policy = steady();
+    let succeeds = async || Ok::<_, Broken>(());
+    let mut call = pin!(succeeds.retry(&policy).into_future());
+    call.as_mut().await.unwrap();
+    let _ = call.as_mut().await;
 }
 
 #[test]

@@ -138,3 +138,25 @@ async fn an_http_attempt_is_a_client_span_without_its_address() {
     assert!(!said("span 3"), "one span for each attempt: {lines:#?}");
     assert!(!said("private") && !said("127.0.0.1"), "{lines:#?}");
 }
+
+#[cfg(feature = "reqwest")]
+#[tokio::test]
+async fn an_http_attempt_that_ran_out_of_time_says_so_in_its_span() {
+    let heard = Heard::default();
+    let _guard = subscriber::set_default(heard.clone());
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap(); // connects, and says nothing
+    let policy = RetryPolicy::builder()
+        .attempt_timeout(Duration::from_millis(200))
+        .max_attempts(1)
+        .build()
+        .unwrap();
+    let executor = Executor::builder().policy(policy).build().unwrap();
+    let request = executor.get(format!("http://{}/", silent.local_addr().unwrap()));
+    assert!(request.send().await.is_err());
+    let lines = heard.0.lock().unwrap().clone();
+    let timed_out = "span 1 has error.type=\"attempt_timeout\"";
+    assert!(
+        lines.iter().any(|line| line.contains(timed_out)),
+        "{lines:#?}"
+    );
+}

@@ -6,6 +6,8 @@ mod gate;
 
 mod record;
 
+mod round;
+
 mod rounds;
 
 use std::pin::Pin;
@@ -20,15 +22,17 @@ use super::drive::{Drive, Ended};
 use super::hooks::{Asked, By, Classify, Nobody, Notify, To};
 use super::listener::RetryEvent;
 use super::verdict::Verdict;
+use crate::event::Report;
 use crate::policy::RetryPolicy;
 use crate::request::RequestFacts;
 use rounds::Rounds;
 
 pub use record::{Batched, Record, RecordError, RecordFailure};
+pub use round::Round;
 
 /// Sends `records` with `operation` in rounds: the first with all of them, each later one with those that failed and are worth another try.
 ///
-/// `operation` is any async function over a slice of records. It answers with one result per record, in order, or with one error for all of
+/// `operation` is any async function over a [`Round`], which is a slice of records. It answers with one result per record, in order, or with one error for all of
 /// them. As with [`Retryable::retry`](crate::Retryable::retry) you say by calling this that records **may be repeated**; say less with
 /// [`classify`](Batch::classify) and [`request`](Batch::request).
 ///
@@ -51,6 +55,9 @@ pub use record::{Batched, Record, RecordError, RecordFailure};
 /// # }
 /// ```
 ///
+/// A round is an attempt as [`Retryable`](crate::Retryable) describes it: what it sends through layers of ours is known, of all its records
+/// together, for nobody sees which request is whose. So no round follows one with a request that may have gone out and must not be repeated.
+///
 /// A dropped batch drops the round in flight and tells nothing of its records; a batch that stops tells what became of each.
 #[allow(clippy::type_complexity)] // no closure is boxed
 pub fn batch<'p, R, F, A, T, E>(
@@ -59,7 +66,7 @@ pub fn batch<'p, R, F, A, T, E>(
     operation: F,
 ) -> Batch<'p, R, F, By<fn(&E) -> Verdict>>
 where
-    F: FnMut(Arc<[R]>) -> A,
+    F: FnMut(Round<R>) -> A,
     A: Future<Output = Result<Vec<Result<T, E>>, E>>,
 {
     Batch {
@@ -78,7 +85,7 @@ where
 /// - All records of a round wait together: by the policy's `overload` window if any of them met 429 or 503, and not before the longest
 ///   `retry_after` of all.
 /// - A cap ends the batch with what it has: records that were done stay done.
-/// - The events are those of one call whose attempts are the rounds.
+/// - The events are those of one call whose attempts are the rounds. A batch without records makes no call.
 #[must_use = "a batch does nothing unless awaited"]
 pub struct Batch<'p, R, F, C, N = Nobody> {
     records: Arc<[R]>,
@@ -92,7 +99,7 @@ pub struct Batch<'p, R, F, C, N = Nobody> {
 
 impl<'p, R, F, A, T, E, C, N> Batch<'p, R, F, C, N>
 where
-    F: FnMut(Arc<[R]>) -> A,
+    F: FnMut(Round<R>) -> A,
     A: Future<Output = Result<Vec<Result<T, E>>, E>>,
 {
     /// The network, whose edges end waits, and whose clock the batch goes by. Without it timers alone do.
@@ -110,7 +117,13 @@ where
 
     /// What kind of request a round is; see [`Retry::request`](crate::Retry::request).
     pub fn request(mut self, request: RequestFacts) -> Self {
-        self.asked.request = request;
+        self.asked.say_request(request);
+        self
+    }
+
+    /// Whether a round is dropped and begun anew when the network changes under it; see [`Retry::restart`](crate::Retry::restart).
+    pub fn restart(mut self, restart: bool) -> Self {
+        self.asked.restart = restart;
         self
     }
 
@@ -156,7 +169,7 @@ where
 impl<'p, R, F, A, T, E, C, N> IntoFuture for Batch<'p, R, F, C, N>
 where
     R: Clone,
-    F: FnMut(Arc<[R]>) -> A,
+    F: FnMut(Round<R>) -> A,
     A: Future<Output = Result<Vec<Result<T, E>>, E>>,
     C: Classify<E>,
     N: Notify,
@@ -186,7 +199,7 @@ pin_project! {
     pub struct Batching<'p, R, F, A, T, E, C, N>
     where
         R: Clone,
-        F: FnMut(Arc<[R]>) -> A,
+        F: FnMut(Round<R>) -> A,
         A: Future<Output = Result<Vec<Result<T, E>>, E>>,
         C: Classify<E>,
         N: Notify,
@@ -199,7 +212,7 @@ pin_project! {
 impl<R, F, A, T, E, C, N> Future for Batching<'_, R, F, A, T, E, C, N>
 where
     R: Clone,
-    F: FnMut(Arc<[R]>) -> A,
+    F: FnMut(Round<R>) -> A,
     A: Future<Output = Result<Vec<Result<T, E>>, E>>,
     C: Classify<E>,
     N: Notify,
@@ -208,6 +221,10 @@ where
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Batched<T, E>> {
         let mut drive = self.project().drive;
+        if drive.as_mut().project_attempts().is_empty() {
+            // Nothing to send, so no call.
+            return Poll::Ready(drive.project_attempts().end(None, Report::default()));
+        }
         let driven = ready!(drive.as_mut().poll(context));
         let rounds = drive.project_attempts();
         if matches!(driven.ended, Ended::TimedOut) {

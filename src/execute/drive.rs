@@ -5,12 +5,13 @@
 use std::cell::RefCell;
 use std::ops::Deref;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use pin_project_lite::pin_project;
 
 use super::connectivity::{Connectivity, Waiter};
-use super::layer;
+use super::layer::OuterAttempt;
 use super::listener::contained;
 pub(crate) use super::session::Proof;
 use super::session::{CallSession, History, NextStep};
@@ -21,14 +22,12 @@ use crate::call::Limit;
 use crate::connectivity::Snapshot;
 use crate::event::{CancelKind, Event, Events, Reason};
 use crate::instant::Instant;
-use crate::outcome::Outcome;
+use crate::outcome::{InnerRequest, Outcome};
 use crate::policy::RetryPolicy;
 use crate::request::RequestFacts;
 
 /// What a front end hands to the loop.
 pub(crate) trait Attempts {
-    /// Whether attempts make a span of their own, with more in it than the loop knows.
-    const HAS_SPAN: bool = false;
     /// What an attempt comes back with: answer or error.
     type Output;
     /// One attempt. Dropping it abandons it.
@@ -40,15 +39,29 @@ pub(crate) trait Attempts {
         Poll::Ready(())
     }
 
+    /// The span of an attempt that begins; the loop notes in it how the attempt failed.
+    fn span(&mut self, start: &AttemptStart) -> AttemptSpan {
+        AttemptSpan::new(start.resends)
+    }
+
     /// Makes an attempt.
     fn attempt(&mut self, start: &AttemptStart) -> Self::Future;
 
-    /// Says what an attempt came to, by handing it to `decide` once. It may be the app's own code: a panic stops the call, `internal`.
+    /// The request that an attempt is, for the attempt around the call; `None` if it is none by itself. A key that was made within the attempt
+    /// around is none.
+    fn as_inner(&self, above: &OuterAttempt) -> Option<RequestFacts>;
+
+    /// Says what an attempt came to, by handing it to `decide` once. `inner` is what layers further in told; the loop adds it to the outcome. It
+    /// may be the app's own code: a panic stops the call, `internal`.
     fn outcome<T>(
         &mut self,
         output: &mut Self::Output,
+        inner: &[InnerRequest],
         decide: impl FnOnce(&Outcome<'_>) -> T,
     ) -> T;
+
+    /// The attempt in flight ends by time, ours or that of an attempt around it: what it went by may be dead.
+    fn ended_by_time(&mut self) {}
 
     /// What is known of the attempt in flight, if it is to be abandoned or has run into its limit.
     fn proof(&self) -> Proof {
@@ -73,7 +86,7 @@ pub(crate) trait Attempts {
 }
 
 /// An attempt that begins.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 #[cfg_attr(not(feature = "reqwest"), allow(dead_code))] // HTTP reads them all
 pub(crate) struct AttemptStart {
     /// Attempts of this call before it.
@@ -84,6 +97,8 @@ pub(crate) struct AttemptStart {
     pub(crate) noted: Snapshot,
     /// The instant the call is at, of which the limit was reckoned.
     pub(crate) now: Instant,
+    /// The attempt that the call is part of.
+    pub(crate) above: Option<Arc<OuterAttempt>>,
 }
 
 /// How the last attempt ended.
@@ -117,6 +132,8 @@ pub(crate) struct CallSetting {
     pub(crate) is_loopback: bool,
     /// For replays; else from the operating system.
     pub(crate) seed: Option<u64>,
+    /// Whether an attempt may be begun anew when the network changes under it.
+    pub(crate) restarts: bool,
 }
 
 impl CallSetting {
@@ -127,6 +144,7 @@ impl CallSetting {
             client_end: None,
             is_loopback: false,
             seed: None,
+            restarts: false,
         }
     }
 }
@@ -159,6 +177,7 @@ pin_project! {
     {
         attempts: A,
         policy: P,
+        restarts: bool,
         session: CallSession,
         waiter: Waiter,
         #[pin]
@@ -175,7 +194,17 @@ pin_project! {
             let mut this = this.project();
             let begun = !matches!(this.phase.as_mut().project(), PhaseProjection::NotBegun);
             if begun && !this.session.is_over() {
-                let (_, events) = this.session.cancelled(CancelKind::Caller, this.waiter.connectivity());
+                let proof = match this.phase.as_mut().project() {
+                    PhaseProjection::InFlight { .. } => {
+                        if this.session.layer().is_ended_by_time() {
+                            this.attempts.ended_by_time();
+                        }
+                        this.attempts.proof()
+                    }
+                    _ => Proof::default(),
+                };
+                let connectivity = this.waiter.connectivity();
+                let (_, events) = this.session.cancelled(CancelKind::Caller, proof, connectivity);
                 tell(this.attempts, this.session, events);
             }
         }
@@ -192,6 +221,7 @@ where
         Drive {
             attempts,
             policy,
+            restarts: setting.restarts,
             session: CallSession::new(setting.facts, setting.client_end, setting.seed),
             waiter: Waiter::new(connectivity),
             phase: Phase::NotBegun,
@@ -231,7 +261,10 @@ where
                         limit: this.session.note_attempt(noted),
                         noted,
                         now: this.session.seen(),
+                        above: this.session.above(),
                     };
+                    this.session
+                        .note_above(policy, |above| this.attempts.as_inner(above));
                     let hard = start.limit.hard;
                     let hard_end = hard.map(|hard| start.now.saturating_add(hard));
                     // What the client itself ends by then it ends in its own words.
@@ -239,13 +272,10 @@ where
                     let hard_end = hard_end.filter(|hard_end| {
                         client_end.is_none_or(|client_end| *hard_end < client_end)
                     });
-                    let span = if A::HAS_SPAN {
-                        AttemptSpan::none()
-                    } else {
-                        AttemptSpan::new(start.resends)
-                    };
+                    let span = this.attempts.span(&start);
+                    let begin = || this.attempts.attempt(&start);
                     this.phase.set(Phase::InFlight {
-                        attempt: span.within(|| this.attempts.attempt(&start)),
+                        attempt: span.within(|| this.session.layer().within(begin)),
                         span,
                         hard_end,
                         ask_at: None,
@@ -258,16 +288,15 @@ where
                     ask_at,
                 } => {
                     this.session.reached(this.timer.as_mut().fired());
-                    let mut ended = match span.within(|| layer::within(|| attempt.poll(context))) {
+                    let poll = || attempt.poll(context);
+                    let mut ended = match span.within(|| this.session.layer().within(poll)) {
                         Poll::Ready(output) => Ended::CameBack(output),
                         Poll::Pending => {
                             let network = this.waiter.listen(context.waker());
                             let connectivity = this.waiter.connectivity();
-                            let proof = this.attempts.proof();
-                            if proof.head_came {
-                                return Poll::Pending; // neither a limit nor an edge ends it now
-                            }
-                            if this.session.has_moved(&network) && !this.session.stands_down() {
+                            let may_restart = *this.restarts && !this.session.stands_down();
+                            if may_restart && this.session.has_moved(&network) {
+                                let proof = this.attempts.proof();
                                 let (next, events) =
                                     this.session
                                         .interrupted(policy, network, connectivity, proof);
@@ -276,6 +305,8 @@ where
                                     _ => None,
                                 };
                                 if next == NextStep::Restart {
+                                    this.session.layer().end_by_time();
+                                    this.attempts.ended_by_time();
                                     this.phase.set(Phase::Begin); // the abandoned attempt is gone first
                                     this.timer.as_mut().stop();
                                     tell(this.attempts, this.session, events);
@@ -293,6 +324,8 @@ where
                             if hard_end.is_none_or(|end| this.session.now(connectivity) < end) {
                                 continue;
                             }
+                            this.session.layer().end_by_time();
+                            this.attempts.ended_by_time();
                             Ended::TimedOut
                         }
                     };
@@ -303,14 +336,17 @@ where
                     let connectivity = this.waiter.connectivity();
                     let (next, events) = match &mut ended {
                         Ended::CameBack(output) => match this.attempts.cancelled(output) {
-                            Some(kind) => this.session.cancelled(kind, connectivity),
+                            Some(kind) => this.session.cancelled(kind, proof, connectivity),
                             None => contained(|| {
-                                this.attempts.outcome(output, |outcome| {
+                                let (inner, _) = this.session.layer().told();
+                                this.attempts.outcome(output, &inner, |outcome| {
                                     this.session.failed(policy, outcome, connectivity)
                                 })
                             })
                             .unwrap_or_else(|()| {
-                                this.session.stopped(Reason::Internal, connectivity)
+                                let unknown = Proof::default();
+                                this.session
+                                    .stopped(Reason::Internal, unknown, connectivity)
                             }),
                         },
                         Ended::TimedOut => {
@@ -352,8 +388,8 @@ where
                         break (next, last);
                     }
                 }
-                // Polled again after it was ready: nothing will come.
-                PhaseProjection::Over => return Poll::Pending,
+                #[allow(clippy::panic)] // as the standard library's futures do
+                PhaseProjection::Over => panic!("a call was polled after it was ready"),
             }
         };
         this.waiter.leave();

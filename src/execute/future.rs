@@ -2,23 +2,27 @@
 
 use std::error::Error;
 use std::fmt;
-use std::marker::PhantomData;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use pin_project_lite::pin_project;
 
+use super::attempt::{Attempt, Keys};
 use super::connectivity::Connectivity;
 use super::drive::{AttemptStart, Attempts, Drive, Driven, Ended};
 use super::hooks::{Asked, By, Classify, EveryError, Nobody, Notify, To, When};
+use super::layer::OuterAttempt;
 use super::listener::RetryEvent;
+use super::operation::{ByAttempt, ByItself, Operation};
 use super::verdict::Verdict;
 use crate::event::{Event, Reason, Report};
-use crate::outcome::Outcome;
+use crate::outcome::{InnerRequest, Outcome};
 use crate::policy::RetryPolicy;
 use crate::request::RequestFacts;
 
-/// Gives every `FnMut() -> impl Future<Output = Result<T, E>>`, function or closure, the method [`retry`](Retryable::retry).
+/// Gives every `FnMut() -> impl Future<Output = Result<T, E>>`, function or closure, the method [`retry`](Retryable::retry), and every
+/// `FnMut(Attempt) -> ...` too: one that makes orders asks its [`Attempt`] for a key.
 ///
 /// ```
 /// use comeback::{Connectivity, Retryable, RetryPolicy};
@@ -39,28 +43,49 @@ use crate::request::RequestFacts;
 /// # Ok(())
 /// # }
 /// ```
-pub trait Retryable: Sized {
+///
+/// # What is within an attempt
+///
+/// Calls of ours that are awaited within an attempt (an [`Executor`](crate::Executor)'s, another `.retry`, a batch) stand down: they make one attempt and tell
+/// what they send before they do. The operation is repeated only if every request that may have gone out may be repeated; what a server asked one of
+/// them to wait is waited. [`Repeat::Always`](crate::Repeat::Always) in this call's policy is your word for the operation as a whole.
+///
+/// What goes through no layer of ours (a bare `reqwest::Client`, a database) is yours to know: say it with [`request`](Retry::request). So is what
+/// runs on a task of its own, spawned within the attempt, on a [`LocalSet`](tokio::task::LocalSet) too: it is outside of the attempt, retries by itself,
+/// tells nothing, is not ended with the attempt, and is spawned once more by the next one.
+pub trait Retryable<M = ByItself>: Sized {
+    /// What makes the attempts.
+    type Operation;
+
     /// A call that makes this operation's attempts as `policy` says. Nothing happens before it is awaited.
     ///
     /// By calling this you say that the operation **may be repeated**, for nothing of a future says what it does: every error counts as in
     /// doubt (`OtherIo` in events and report), and is tried again. Say less with [`when`](Retry::when), [`classify`](Retry::classify), or, for an operation that must not
     /// be repeated once it may have had an effect, [`request`](Retry::request).
-    fn retry(self, policy: &RetryPolicy) -> Retry<'_, Self>;
+    fn retry(self, policy: &RetryPolicy) -> Retry<'_, Self::Operation>;
 }
 
-impl<F, A, T, E> Retryable for F
+impl<F, A, T, E> Retryable<ByItself> for F
 where
     F: FnMut() -> A,
     A: Future<Output = Result<T, E>>,
 {
-    fn retry(self, policy: &RetryPolicy) -> Retry<'_, F> {
-        Retry {
-            operation: self,
-            policy,
-            asked: Asked::new(),
-            classify: EveryError,
-            notify: Nobody,
-        }
+    type Operation = ByItself<F>;
+
+    fn retry(self, policy: &RetryPolicy) -> Retry<'_, ByItself<F>> {
+        Retry::new(ByItself(self), policy)
+    }
+}
+
+impl<F, A, T, E> Retryable<ByAttempt> for F
+where
+    F: FnMut(Attempt) -> A,
+    A: Future<Output = Result<T, E>>,
+{
+    type Operation = ByAttempt<F>;
+
+    fn retry(self, policy: &RetryPolicy) -> Retry<'_, ByAttempt<F>> {
+        Retry::new(ByAttempt(self), policy)
     }
 }
 
@@ -69,25 +94,36 @@ where
 /// - `Ok` is the answer, unless [`classify`](Retry::classify) says otherwise. A call that stops with an `Ok` that was classified as a
 ///   failure returns it: the last result, as it came.
 /// - An attempt that takes longer than the policy's `attempt_timeout` is dropped, and is in doubt.
-/// - When the network changes under an attempt, the attempt is dropped and begun anew if design and policy allow it.
-/// - Within another call's attempt it makes one attempt, and the outer call decides: else layers multiply.
+/// - A change of the network under an attempt leaves the attempt alone, unless [`restart`](Retry::restart) was asked for.
+/// - Within another call's attempt it makes one attempt, and the outer call decides: else layers multiply. See [`Retryable`].
 /// - Dropping the call ends it, and whatever it has in flight, at once.
 /// - It needs a tokio runtime with time enabled, if it ever has to wait or an attempt has a limit; without one that panics.
 /// - It goes by the hub's clock, else by the system's. Where a test pauses tokio's time its waits end at once in any case; with a hub on a
 ///   [`TokioClock`](crate::TokioClock) what its attempts take there counts too.
 #[must_use = "a call does nothing unless awaited"]
-pub struct Retry<'p, F, C = EveryError, N = Nobody> {
-    operation: F,
+pub struct Retry<'p, O, C = EveryError, N = Nobody> {
+    operation: O,
     policy: &'p RetryPolicy,
     asked: Asked<'p>,
     classify: C,
     notify: N,
 }
 
-impl<'p, F, A, T, E, C, N> Retry<'p, F, C, N>
+impl<'p, O> Retry<'p, O> {
+    fn new(operation: O, policy: &'p RetryPolicy) -> Retry<'p, O> {
+        Retry {
+            operation,
+            policy,
+            asked: Asked::new(),
+            classify: EveryError,
+            notify: Nobody,
+        }
+    }
+}
+
+impl<'p, O, T, E, C, N> Retry<'p, O, C, N>
 where
-    F: FnMut() -> A,
-    A: Future<Output = Result<T, E>>,
+    O: Operation<Output = Result<T, E>>,
 {
     /// The network, whose edges end waits, and whose clock the call goes by. Without it timers alone do.
     pub fn connectivity(mut self, connectivity: &Connectivity) -> Self {
@@ -96,7 +132,7 @@ where
     }
 
     /// Which errors are worth another try; any other stops the call, `permanent`.
-    pub fn when<W: FnMut(&E) -> bool>(self, when: W) -> Retry<'p, F, When<W>, N> {
+    pub fn when<W: FnMut(&E) -> bool>(self, when: W) -> Retry<'p, O, When<W>, N> {
         self.classified(When(when))
     }
 
@@ -129,13 +165,13 @@ where
     pub fn classify<V: FnMut(&Result<T, E>) -> Verdict>(
         self,
         classify: V,
-    ) -> Retry<'p, F, By<V>, N> {
+    ) -> Retry<'p, O, By<V>, N> {
         self.classified(By(classify))
     }
 
     /// Hears the call's events in order: attempts that failed, waits, the end. To have the whole history of a call that went well too, fold
     /// them: `|event| report.hear(&event.event)`.
-    pub fn notify<L: FnMut(&RetryEvent<'_>)>(self, notify: L) -> Retry<'p, F, C, To<L>> {
+    pub fn notify<L: FnMut(&RetryEvent<'_>)>(self, notify: L) -> Retry<'p, O, C, To<L>> {
         Retry {
             operation: self.operation,
             policy: self.policy,
@@ -154,7 +190,15 @@ where
     /// What kind of request the operation is, where it is one. A keyless POST, for instance, goes again only when it provably never arrived
     /// ([`Verdict::NEVER_SENT`]).
     pub fn request(mut self, request: RequestFacts) -> Self {
-        self.asked.request = request;
+        self.asked.say_request(request);
+        self
+    }
+
+    /// Whether an attempt is dropped and begun anew when the network changes under it. Ask for it where the operation hangs then, with connections of
+    /// its own, and its attempt may be dropped and made again; an attempt that may have sent something counts. It is not done unless asked for: nothing
+    /// of a future says that it needs the network.
+    pub fn restart(mut self, restart: bool) -> Self {
+        self.asked.restart = restart;
         self
     }
 
@@ -164,7 +208,7 @@ where
         self
     }
 
-    fn classified<V>(self, classify: V) -> Retry<'p, F, V, N> {
+    fn classified<V>(self, classify: V) -> Retry<'p, O, V, N> {
         Retry {
             operation: self.operation,
             policy: self.policy,
@@ -175,26 +219,26 @@ where
     }
 }
 
-impl<'p, F, A, T, E, C, N> IntoFuture for Retry<'p, F, C, N>
+impl<'p, O, T, E, C, N> IntoFuture for Retry<'p, O, C, N>
 where
-    F: FnMut() -> A,
-    A: Future<Output = Result<T, E>>,
+    O: Operation<Output = Result<T, E>>,
     C: Classify<Result<T, E>>,
     N: Notify,
 {
     type Output = Result<T, RetryError<E>>;
-    type IntoFuture = Retrying<'p, F, A, C, N>;
+    type IntoFuture = Retrying<'p, O, C, N>;
 
-    fn into_future(self) -> Retrying<'p, F, A, C, N> {
-        let operation = Operation {
+    fn into_future(self) -> Retrying<'p, O, C, N> {
+        let block = Block {
             operation: self.operation,
+            keys: None,
+            as_inner: self.asked.as_inner(self.policy),
             label: self.asked.label,
             classify: self.classify,
             notify: self.notify,
-            attempt: PhantomData,
         };
         Retrying {
-            drive: Drive::new(operation, self.policy, self.asked.setting()),
+            drive: Drive::new(block, self.policy, self.asked.setting()),
         }
     }
 }
@@ -202,22 +246,20 @@ where
 pin_project! {
     /// A call under way, see [`Retryable`].
     #[must_use = "a call does nothing unless awaited"]
-    pub struct Retrying<'p, F, A, C, N>
+    pub struct Retrying<'p, O, C, N>
     where
-        F: FnMut() -> A,
-        A: Future,
-        C: Classify<A::Output>,
+        O: Operation,
+        C: Classify<O::Output>,
         N: Notify,
     {
         #[pin]
-        drive: Drive<Operation<'p, F, A, C, N>, &'p RetryPolicy>,
+        drive: Drive<Block<'p, O, C, N>, &'p RetryPolicy>,
     }
 }
 
-impl<F, A, T, E, C, N> Future for Retrying<'_, F, A, C, N>
+impl<O, T, E, C, N> Future for Retrying<'_, O, C, N>
 where
-    F: FnMut() -> A,
-    A: Future<Output = Result<T, E>>,
+    O: Operation<Output = Result<T, E>>,
     C: Classify<Result<T, E>>,
     N: Notify,
 {
@@ -243,30 +285,41 @@ where
     }
 }
 
-/// What makes the attempts.
-struct Operation<'p, F, A, C, N> {
-    operation: F,
+/// The operation with what the app says of it and wants to hear.
+struct Block<'p, O, C, N> {
+    operation: O,
+    /// Of the call, once an attempt was asked for.
+    keys: Option<Arc<Keys>>,
+    as_inner: Option<RequestFacts>,
     label: Option<&'p str>,
     classify: C,
     notify: N,
-    attempt: PhantomData<fn() -> A>,
 }
 
-impl<F, A, C, N> Attempts for Operation<'_, F, A, C, N>
+impl<O, C, N> Attempts for Block<'_, O, C, N>
 where
-    F: FnMut() -> A,
-    A: Future,
-    C: Classify<A::Output>,
+    O: Operation,
+    C: Classify<O::Output>,
     N: Notify,
 {
-    type Output = A::Output;
-    type Future = A;
+    type Output = O::Output;
+    type Future = O::Future;
 
-    fn attempt(&mut self, _start: &AttemptStart) -> A {
-        (self.operation)()
+    fn attempt(&mut self, start: &AttemptStart) -> O::Future {
+        let keys = &mut self.keys;
+        self.operation.make(|| Attempt::of_call(keys, start))
     }
 
-    fn outcome<T>(&mut self, output: &mut A::Output, decide: impl FnOnce(&Outcome<'_>) -> T) -> T {
+    fn as_inner(&self, _above: &OuterAttempt) -> Option<RequestFacts> {
+        self.as_inner
+    }
+
+    fn outcome<T>(
+        &mut self,
+        output: &mut O::Output,
+        _inner: &[InnerRequest],
+        decide: impl FnOnce(&Outcome<'_>) -> T,
+    ) -> T {
         self.classify.verdict(output).as_outcome(decide)
     }
 
@@ -308,6 +361,12 @@ impl<E> RetryError<E> {
     /// Every attempt and every wait.
     pub fn report(&self) -> &Report {
         &self.report
+    }
+
+    /// Whether the operation may have had its effect: in any of its attempts, false only with proof. Of what an operation does nobody knows more than it
+    /// says: by [`Verdict::NEVER_SENT`], while no request within it may have gone out.
+    pub fn may_have_arrived(&self) -> bool {
+        self.report.may_have_arrived()
     }
 }
 

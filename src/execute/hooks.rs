@@ -4,14 +4,16 @@ use super::connectivity::Connectivity;
 use super::drive::CallSetting;
 use super::listener::RetryEvent;
 use super::verdict::Verdict;
+use crate::policy::{Repeat, RetryPolicy};
 use crate::request::{Method, RequestFacts};
 
 /// What a call site may say besides its hooks, for one operation and for a batch alike.
 pub(super) struct Asked<'p> {
     pub(super) connectivity: Option<Connectivity>,
-    pub(super) request: RequestFacts,
+    request: Option<RequestFacts>,
     pub(super) label: Option<&'p str>,
     pub(super) seed: Option<u64>,
+    pub(super) restart: bool,
 }
 
 impl Asked<'_> {
@@ -19,17 +21,35 @@ impl Asked<'_> {
     pub(super) fn new() -> Self {
         Asked {
             connectivity: None,
-            request: RequestFacts::new(Method::Get),
+            request: None,
             label: None,
             seed: None,
+            restart: false,
         }
     }
 
+    pub(super) fn say_request(&mut self, request: RequestFacts) {
+        self.request = Some(request);
+    }
+
+    pub(super) fn request(&self) -> RequestFacts {
+        self.request.unwrap_or(RequestFacts::new(Method::Get))
+    }
+
+    /// What an attempt around the call is to know of it: an operation is no request, unless the app says that it is one, or that it must not be
+    /// repeated.
+    pub(super) fn as_inner(&self, policy: &RetryPolicy) -> Option<RequestFacts> {
+        let is_said = self.request.is_some() || policy.repeat == Repeat::Never;
+        is_said.then(|| self.request())
+    }
+
     pub(super) fn setting(self) -> CallSetting {
+        let request = self.request();
         let connectivity = self.connectivity.unwrap_or_else(Connectivity::unknown);
         CallSetting {
             seed: self.seed,
-            ..CallSetting::new(self.request, connectivity)
+            restarts: self.restart,
+            ..CallSetting::new(request, connectivity)
         }
     }
 }

@@ -10,11 +10,13 @@ use serde_json::Value;
 use super::clock::Clock;
 use super::connectivity::Connectivity;
 use super::drive::{AttemptStart, Attempts, CallSetting, Drive};
+use super::layer::OuterAttempt;
 use super::session::Proof;
 use crate::connectivity::Network;
 use crate::event::{End, Event, Reason};
 use crate::instant::Instant;
-use crate::outcome::Outcome;
+use crate::outcome::{InnerRequest, Outcome};
+use crate::request::RequestFacts;
 use support::{
     each, event_json, instant, limit_json, list, number, policy, request, seed, snapshot_json,
     with_outcome,
@@ -93,7 +95,16 @@ impl Attempts for Shared {
         InFlight(self.clone())
     }
 
-    fn outcome<T>(&mut self, output: &mut Value, decide: impl FnOnce(&Outcome<'_>) -> T) -> T {
+    fn as_inner(&self, _above: &OuterAttempt) -> Option<RequestFacts> {
+        None
+    }
+
+    fn outcome<T>(
+        &mut self,
+        output: &mut Value,
+        _inner: &[InnerRequest],
+        decide: impl FnOnce(&Outcome<'_>) -> T,
+    ) -> T {
         with_outcome(output, decide)
     }
 
@@ -120,6 +131,7 @@ fn replay(scenario: &Value) -> Result<(), String> {
     let setting = CallSetting {
         client_end: scenario["client_end"].as_i64().map(Instant::from_nanos),
         seed: Some(seed(&scenario["seed"])),
+        restarts: true,
         ..CallSetting::new(request(&scenario["request"]), hub.clone())
     };
     let mut call = pin!(Drive::new(shared.clone(), &policy, setting));
@@ -149,7 +161,6 @@ fn replay(scenario: &Value) -> Result<(), String> {
                 shared.scene().proof = Proof {
                     sent_nothing: step["sent_nothing"] == true,
                     body_untouched: step["body_untouched"] == true,
-                    ..Proof::default()
                 };
             }
             "resume" => {}

@@ -1,7 +1,9 @@
 //! One call of a driver: its state, its events, its report. It computes no rule: the core decides, this obeys and tells.
 
 use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use smallvec::SmallVec;
 
@@ -11,13 +13,15 @@ use crate::decide::{Decision, decide_after};
 use crate::event::{CancelKind, End, Event, Events, Reason, Report};
 use crate::instant::Instant;
 use crate::interrupt::{Interruption, interrupt};
-use crate::outcome::{Evidence, FailureKind, Outcome};
+use crate::outcome::{Evidence, FailureKind, Outcome, OutcomeClass, What};
 use crate::policy::RetryPolicy;
 use crate::request::RequestFacts;
 use crate::resume::{Resumed, resume};
+use crate::retry_after::retry_after;
 
 use super::connectivity::Connectivity;
-use super::layer;
+use super::layer::{Attempting, Noted, OuterAttempt, with_inner};
+use super::verdict::as_line;
 
 /// What a driver does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,8 +47,6 @@ pub(crate) struct Proof {
     pub(crate) sent_nothing: bool,
     /// Nothing of its body was handed out.
     pub(crate) body_untouched: bool,
-    /// Its response head is there: no hard limit applies any more, and it is not begun anew.
-    pub(crate) head_came: bool,
 }
 
 impl Proof {
@@ -57,6 +59,14 @@ impl Proof {
         let mut outcome = Outcome::failure(kind);
         outcome.evidence.body_untouched = self.body_untouched;
         outcome
+    }
+
+    fn evidence(self) -> Evidence<'static> {
+        Evidence {
+            sent_nothing: self.sent_nothing,
+            body_untouched: self.body_untouched,
+            ..Evidence::NONE
+        }
     }
 }
 
@@ -117,8 +127,10 @@ pub(super) struct CallSession {
     /// Attempts made before the one in flight.
     resends: u32,
     is_seeded: bool,
-    /// Another call, in whose attempt this one began, decides what goes again.
-    stands_down: bool,
+    /// The layers around it, and those further in.
+    layer: Attempting,
+    /// What the attempt around this call knows of the attempt in flight.
+    noted: Option<Noted>,
     id: u64,
     /// All but the last.
     events: Told,
@@ -136,7 +148,8 @@ impl CallSession {
             place: Place::in_flight(call, NO_LIMIT),
             resends: 0,
             is_seeded: seed.is_some(),
-            stands_down: false,
+            layer: Attempting::default(),
+            noted: None,
             id: 0,
             events: Told::new(),
         }
@@ -149,7 +162,28 @@ impl CallSession {
             call.clock = now;
             *limit = first_limit(policy, call);
         }
-        self.stands_down = layer::is_above();
+        self.layer = Attempting::begin();
+    }
+
+    /// The call's place among the layers.
+    pub(super) fn layer(&mut self) -> &mut Attempting {
+        &mut self.layer
+    }
+
+    /// Tells the attempt around this call of the request that the attempt in flight makes, before anything of it goes out.
+    pub(super) fn note_above(
+        &mut self,
+        policy: &RetryPolicy,
+        facts: impl FnOnce(&OuterAttempt) -> Option<RequestFacts>,
+    ) {
+        self.noted = self.layer.above().and_then(|above| {
+            let facts = facts(above)?;
+            Some(above.note(policy, &facts))
+        });
+    }
+
+    pub(super) fn above(&self) -> Option<Arc<OuterAttempt>> {
+        self.layer.above().cloned()
     }
 
     /// The latest instant the call has seen: when it began, when it was told to go, when its timer fired.
@@ -177,7 +211,7 @@ impl CallSession {
 
     /// Whether this call makes one attempt and no more.
     pub(super) fn stands_down(&self) -> bool {
-        self.stands_down
+        self.layer.stands_down()
     }
 
     /// What the call's waits are drawn from.
@@ -218,6 +252,7 @@ impl CallSession {
     /// An attempt begins, on this network and with this limit. What happens to the network from here on will not have been missed when it
     /// fails.
     pub(super) fn note_attempt(&mut self, network: Snapshot) -> Limit {
+        self.layer.begin_attempt();
         match &mut self.place {
             Place::InFlight { noted, limit, .. } => {
                 *noted = network;
@@ -268,6 +303,16 @@ impl CallSession {
             Place::InFlight { call, noted, .. } => (call, noted),
             _ => return (NextStep::Stop(Reason::Internal), Events::none()),
         };
+        let (inner, asked) = self.layer.told();
+        let asked = asked.map(as_line);
+        let own = outcome.retry_after.iter().copied();
+        let waits: SmallVec<[&str; 2]> = own.chain(asked.as_deref()).collect();
+        let sent_nothing = outcome.evidence.sent_nothing;
+        let outcome = &Outcome {
+            retry_after: &waits,
+            evidence: with_inner(&outcome.evidence, &inner),
+            ..*outcome
+        };
         if !self.is_seeded {
             self.is_seeded = true;
             call.seed = seed_from_system();
@@ -281,8 +326,13 @@ impl CallSession {
             },
         };
         // Of a call that stands down no attempt follows this one.
-        let is_last = self.stands_down;
+        let is_last = self.stands_down();
         let step = decide_after(policy, call, &noted, outcome, &signals, is_last);
+        if let Some(noted) = self.noted.take() {
+            let is_failure = matches!(outcome.what, What::Failure(_));
+            let wait = asked_wait(outcome, &signals, &step.events);
+            noted.ended(is_failure && sent_nothing, wait);
+        }
         let next = match step.decision {
             Decision::Deliver => NextStep::Deliver,
             Decision::Stop(reason) => NextStep::Stop(reason),
@@ -345,17 +395,9 @@ impl CallSession {
             _ => return (NextStep::Stop(Reason::Internal), Events::none()),
         };
         let signals = signals(connectivity, network);
-        let step = interrupt(
-            policy,
-            call,
-            &noted,
-            &signals,
-            &Evidence {
-                sent_nothing: proof.sent_nothing,
-                body_untouched: proof.body_untouched,
-                ..Evidence::NONE
-            },
-        );
+        let (inner, _) = self.layer.told();
+        let evidence = with_inner(&proof.evidence(), &inner);
+        let step = interrupt(policy, call, &noted, &signals, &evidence);
         let next = match step.decision {
             Interruption::Keep { call, ask_at } => {
                 self.place = Place::InFlight { call, noted, limit };
@@ -370,23 +412,32 @@ impl CallSession {
         self.keep(next, step.events)
     }
 
-    /// Someone ended the call.
+    /// Someone ended the call. `proof` is of the attempt that is or was in flight.
     pub(super) fn cancelled(
         &mut self,
         kind: CancelKind,
+        proof: Proof,
         connectivity: &Connectivity,
     ) -> (NextStep, Events) {
-        self.stopped(Reason::Cancelled(kind), connectivity)
+        self.stopped(Reason::Cancelled(kind), proof, connectivity)
     }
 
     /// The driver ends the call.
     pub(super) fn stopped(
         &mut self,
         reason: Reason,
+        proof: Proof,
         connectivity: &Connectivity,
     ) -> (NextStep, Events) {
+        if let Some(noted) = self.noted.take() {
+            noted.ended(proof.sent_nothing, None);
+        }
         let mut call = match std::mem::replace(&mut self.place, Place::Over(None)) {
-            Place::InFlight { call, .. } => call,
+            Place::InFlight { mut call, .. } => {
+                let (inner, _) = self.layer.told();
+                call.may_have_arrived |= !with_inner(&proof.evidence(), &inner).is_never_sent();
+                call
+            }
             Place::Waiting(waiting) => waiting.call,
             over @ Place::Over(_) => {
                 self.place = over;
@@ -418,6 +469,16 @@ impl CallSession {
         }
         (next, events)
     }
+}
+
+/// How long a server asked not to be tried again, with an answer that is worth another try.
+fn asked_wait(outcome: &Outcome<'_>, signals: &Signals, events: &Events) -> Option<Duration> {
+    let is_transient = events.iter().any(|event| {
+        let transient = OutcomeClass::TransientStatus;
+        matches!(event, Event::AttemptFailed { class, .. } if *class == transient)
+    });
+    let wait = || retry_after(outcome.retry_after, outcome.date, signals.wall_ms);
+    is_transient.then(wait).flatten()
 }
 
 fn signals(connectivity: &Connectivity, network: Snapshot) -> Signals {

@@ -33,9 +33,15 @@ mod heard {
             AttemptSpan(span)
         }
 
-        /// For attempts that have a span of their own.
-        pub(crate) fn none() -> AttemptSpan {
-            AttemptSpan(Span::none())
+        /// One with more in it. It has a field `error.type`.
+        #[cfg(feature = "reqwest")]
+        pub(crate) fn of(span: Span) -> AttemptSpan {
+            AttemptSpan(span)
+        }
+
+        #[cfg(feature = "reqwest")]
+        pub(crate) fn span(&self) -> &Span {
+            &self.0
         }
 
         pub(crate) fn within<T>(&self, poll: impl FnOnce() -> T) -> T {
@@ -125,10 +131,6 @@ mod unheard {
 
     impl AttemptSpan {
         pub(crate) fn new(_resends: u32) -> AttemptSpan {
-            AttemptSpan
-        }
-
-        pub(crate) fn none() -> AttemptSpan {
             AttemptSpan
         }
 

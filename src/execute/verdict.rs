@@ -68,16 +68,17 @@ impl Verdict {
             Verdict::Status {
                 status,
                 retry_after: Some(length),
-            } => {
-                // The header's own form: seconds with a decimal fraction, rounded up to milliseconds by the reader.
-                let line = format!("{}.{:09}", length.as_secs(), length.subsec_nanos());
-                hear(&Outcome {
-                    retry_after: &[&line],
-                    ..Outcome::response(status)
-                })
-            }
+            } => hear(&Outcome {
+                retry_after: &[&as_line(length)],
+                ..Outcome::response(status)
+            }),
         }
     }
+}
+
+/// A length as a line of `Retry-After`: seconds with a decimal fraction, rounded up to milliseconds by the reader.
+pub(super) fn as_line(length: Duration) -> String {
+    format!("{}.{:09}", length.as_secs(), length.subsec_nanos())
 }
 
 #[cfg(test)]

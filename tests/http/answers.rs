@@ -1,6 +1,8 @@
 //! What the caller gets: the last attempt's answer with the report, or an error that says what happened and no more.
 
 use std::error::Error;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use comeback::{
@@ -287,7 +289,7 @@ async fn the_apps_opinion_cannot_make_a_request_never_sent() {
 }
 
 #[tokio::test]
-async fn an_attempt_that_the_calls_own_timeout_ends_was_made_and_is_in_doubt() {
+async fn an_attempt_that_the_calls_own_timeout_ends_was_made_and_may_have_arrived() {
     let server = Server::start([Act::Stall]).await;
     let request = executor(soon()).post(server.url("/"));
     let error = request
@@ -297,11 +299,11 @@ async fn an_attempt_that_the_calls_own_timeout_ends_was_made_and_is_in_doubt() {
         .unwrap_err();
     let text = error.to_string();
     assert!(text.contains("stopped after 1 attempt within"), "{text}");
-    assert!(error.is_in_doubt());
+    assert!(error.may_have_arrived());
 }
 
 #[tokio::test]
-async fn a_request_without_retries_that_may_have_arrived_is_in_doubt() {
+async fn a_request_without_retries_that_may_have_arrived_may_have_arrived() {
     let (server, closed) = (
         Server::start([Act::ResetBeforeAnswer]).await,
         Server::closed(),
@@ -309,10 +311,52 @@ async fn a_request_without_retries_that_may_have_arrived_is_in_doubt() {
     let executor = executor(soon());
     let once = async |server: &Server| {
         let request = executor.post(server.url("/")).without_retries();
-        request.send().await.unwrap_err().is_in_doubt()
+        request.send().await.unwrap_err().may_have_arrived()
     };
     assert!(once(&server).await);
     server.then([Act::redirect(307, &closed.url("/"))]);
     assert!(once(&server).await);
     assert!(!once(&closed).await);
+}
+
+#[tokio::test]
+async fn the_policy_too_may_have_the_body_read_within_the_attempt() {
+    let server = Server::start([Act::HalfBody]).await;
+    let executor = executor(soon().read_body(1_000));
+    let response = executor.get(server.url("/")).send().await.unwrap();
+    assert_eq!(response.retry_report().unwrap().attempts.len(), 1);
+    assert_eq!(response.text().await.unwrap(), "ok");
+}
+
+#[tokio::test]
+async fn an_event_stream_is_never_read_within_the_attempt() {
+    let kind = (
+        "content-type",
+        "Text/Event-Stream; charset=utf-8".to_owned(),
+    );
+    let server = Server::start([Act::Head(200, vec![kind])]).await;
+    let executor = executor(soon().read_body(1_000));
+    let sent = executor.get(server.url("/")).read_up_to(1_000).send();
+    let sent = tokio::time::timeout(Duration::from_secs(10), sent).await;
+    assert_eq!(sent.unwrap().unwrap().status(), 200);
+}
+
+#[tokio::test]
+async fn whether_a_body_is_read_within_the_attempt_the_app_decides_with_its_opinion_of_the_head() {
+    // A captive portal's page, cut: it is no answer, so nothing of it is read.
+    let portal = ("x-portal", "yes".to_owned());
+    let server = Server::start([Act::Head(200, vec![portal])]).await;
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = asked.clone();
+    let executor = with(soon().read_body(1_000), |builder| {
+        builder.classify(move |_, came| {
+            count.fetch_add(1, Ordering::SeqCst);
+            let is_portal = came.is_ok_and(|response| response.headers().contains_key("x-portal"));
+            is_portal.then_some(OutcomeClass::TransientStatus)
+        })
+    });
+    let sent = executor.get(server.url("/")).send();
+    let sent = tokio::time::timeout(Duration::from_secs(10), sent).await;
+    assert_eq!(sent.unwrap().unwrap().text().await.unwrap(), "ok");
+    assert_eq!(asked.load(Ordering::SeqCst), 2, "once for each attempt");
 }

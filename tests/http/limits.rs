@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use comeback::{
     CancelKind, Clock, Connectivity, Executor, FailureKind, PolicyBuilder, Reason, Reported,
-    TokioClock,
+    RetryPolicy, TokioClock,
 };
 use http_body_util::{BodyExt, Full};
 use reqwest::Body;
@@ -84,17 +84,58 @@ async fn a_transfer_that_moves_is_never_cut() {
     assert_eq!(response.text().await.unwrap(), "abcdefgh");
 }
 
-#[tokio::test(start_paused = true)]
-async fn what_is_still_leaving_unseen_is_never_cut() {
-    let bytes = "x".repeat(20_000);
-    let server = Server::start([Act::status(503), Act::Slow(10 * SECOND)]).await;
-    let executor = executor(soon().max_elapsed(3 * SECOND));
+/// A body of this many bytes, whole or as a stream, whose first attempt is answered 503 and whose second after this long, within 3 s.
+async fn late_answer(bytes: usize, is_stream: bool, after: Duration) -> (String, Duration) {
+    let server = Server::start([Act::status(503), Act::Slow(after)]).await;
+    let executor = executor(soon().max_elapsed(3 * SECOND).max_attempts(2));
+    let body = "x".repeat(bytes);
     let request = executor.put(server.url("/"));
-    let request = request.body_from(move || {
-        let bytes = Full::new(Bytes::from(bytes.clone()));
-        Body::wrap(bytes.map_err(|never: Infallible| match never {}))
+    let request = if is_stream {
+        request.body_from(move || {
+            let bytes = Full::new(Bytes::from(body.clone()));
+            Body::wrap(bytes.map_err(|never: Infallible| match never {}))
+        })
+    } else {
+        request.body(body)
+    };
+    let began = Instant::now();
+    let result = request.send().await;
+    (outcome(&result), began.elapsed())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_large_upload_has_the_time_that_a_poor_link_takes_for_what_goes_unseen_and_no_more() {
+    for is_stream in [false, true] {
+        // 8 KiB a second beyond the first 14,600 bytes: 10.5 s.
+        let (told, _) = late_answer(100_000, is_stream, 12 * SECOND).await;
+        assert!(told.starts_with("200"), "stream {is_stream}: {told}");
+        let (told, took) = late_answer(100_000, is_stream, 600 * SECOND).await;
+        assert!(
+            told.starts_with("read_timeout"),
+            "stream {is_stream}: {told}"
+        );
+        assert_eq!(took.as_secs(), 13, "stream {is_stream}: {took:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_attempt_of_a_payment_has_the_apps_own_inactivity_limit_and_no_other() {
+    let server = Server::start([Act::Slow(600 * SECOND), Act::Stall]).await;
+    let payment = RetryPolicy::payment();
+    let hub = Connectivity::with_clock(TokioClock::new());
+    let plain = executor(soon());
+    let post = plain.post(server.url("/")).policy(payment.clone());
+    assert_eq!(post.send().await.unwrap().status(), 200);
+    let limited = ground::with(soon(), |builder| {
+        let builder = builder.connectivity(hub);
+        builder.client(|client| client.read_timeout(10 * SECOND))
     });
-    assert_eq!(request.send().await.unwrap().status(), 200);
+    let began = Instant::now();
+    let post = limited.post(server.url("/")).policy(payment);
+    let error = post.send().await.unwrap_err();
+    assert_eq!(error.kind(), Some(FailureKind::ReadTimeout));
+    assert_eq!(error.reason(), Some(Reason::NotRepeatable));
+    assert_eq!(began.elapsed().as_secs(), 10);
 }
 
 #[tokio::test(start_paused = true)]
@@ -111,12 +152,42 @@ async fn the_address_status_and_headers_of_a_later_answer_are_its_own() {
 async fn an_attempts_timeout_ends_with_the_response_head() {
     let server = Server::start([Act::Stall, Act::Trickle(vec!["a", "b"], 10 * SECOND)]).await;
     let executor = executor(soon().attempt_timeout(2 * SECOND).max_elapsed(60 * SECOND));
-    let request = executor.get(server.url("/")).read_up_to(1_000);
-    let response = request.send().await.unwrap();
+    let response = executor.get(server.url("/")).send().await.unwrap();
     let report = response.retry_report().unwrap().clone();
     assert_eq!(response.text().await.unwrap(), "ab");
     assert_eq!(report.attempts.len(), 1);
     assert_eq!(report.attempts[0].what, failed(FailureKind::AttemptTimeout));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_attempts_timeout_covers_the_body_that_is_read_within_it() {
+    let server = Server::start([Act::Trickle(vec!["a", "b"], 10 * SECOND)]).await;
+    let executor = executor(soon().attempt_timeout(2 * SECOND).max_elapsed(60 * SECOND));
+    let request = executor.get(server.url("/")).read_up_to(1_000);
+    let response = request.send().await.unwrap();
+    let report = response.retry_report().unwrap().clone();
+    assert_eq!(response.text().await.unwrap(), "ok");
+    assert_eq!(report.attempts.len(), 1);
+    assert_eq!(report.attempts[0].what, failed(FailureKind::AttemptTimeout));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_deadline_cuts_a_body_that_is_read_within_its_attempt() {
+    for method in [reqwest::Method::GET, reqwest::Method::POST] {
+        let server = Server::start([Act::StallInBody]).await;
+        let executor = executor(soon().cut_at_deadline(true).max_elapsed(5 * SECOND));
+        let began = Instant::now();
+        let request = executor.request(method.clone(), server.url("/"));
+        let error = request.read_up_to(1_000).send().await.unwrap_err();
+        let reason = match method {
+            reqwest::Method::GET => Reason::Elapsed,
+            _ => Reason::NotRepeatable, // it was answered
+        };
+        assert_eq!(error.reason(), Some(reason));
+        assert!(error.may_have_arrived());
+        assert_eq!(began.elapsed().as_secs(), 5);
+        assert_eq!(server.count(), 1);
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -11,6 +11,7 @@ mod answers;
 mod bodies;
 mod classification;
 mod keys;
+mod layers;
 mod limits;
 mod network;
 mod repetition;

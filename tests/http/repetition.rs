@@ -1,9 +1,8 @@
 //! What may be repeated (docs/design.md), on real sockets: what goes wrong × method × key, and how often the server hears of it.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use comeback::{Executor, Reason, Retryable};
+use comeback::{Executor, Reason, Retryable, Round};
 use hyper::Method;
 
 use crate::authority::Authority;
@@ -309,7 +308,7 @@ async fn an_executor_inside_another_layer_sends_once_for_each_of_that_ones_attem
     assert_eq!(server.count(), 4, "not 16");
     assert_eq!(error.into_last().unwrap().reason(), Some(Reason::Attempts));
 
-    let put = async |records: Arc<[u32]>| {
+    let put = async |records: Round<u32>| {
         let sent = executor
             .put(server.url("/"))
             .json(&records[..])

@@ -64,6 +64,8 @@ pub(crate) enum Act {
     Trailer(&'static str, &'static str),
     /// Answers with this status and these headers.
     Status(u16, Vec<(&'static str, String)>),
+    /// The same, but nothing comes of a body that is to come.
+    Head(u16, Vec<(&'static str, String)>),
     /// Reads the request and ends its HTTP/2 stream with this code.
     ResetStream(u32),
     /// Answers bytes that are no HTTP.
@@ -411,6 +413,14 @@ async fn answer(
             }
             let empty = matches!(status, 204 | 304);
             Ok(response.body(if empty { none() } else { full("ok") })?)
+        }
+        Act::Head(status, headers) => {
+            let mut response = sized(8, pieces(Vec::new(), Duration::ZERO, Ending::Stalled));
+            *response.status_mut() = status.try_into()?;
+            for (name, value) in headers {
+                response.headers_mut().insert(name, value.parse()?);
+            }
+            Ok(response)
         }
         Act::ResetStream(code) => Err(h2::Error::from(h2::Reason::from(code)).into()),
         other => unreachable!("{other:?} comes before any request or was dealt with"),

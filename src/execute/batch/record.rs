@@ -46,6 +46,8 @@ pub struct RecordError<E> {
     pub cause: RecordFailure<E>,
     /// Why it did not go again.
     pub reason: Reason,
+    /// Whether the record may have had its effect, in any round that it was part of: false only with proof.
+    pub may_have_arrived: bool,
 }
 
 /// How a record's last round failed.
@@ -108,6 +110,7 @@ pub(super) struct Place<T, E> {
     /// Set when it goes no further, for a reason of its own.
     pub(super) reason: Option<Reason>,
     pub(super) in_doubt: bool,
+    pub(super) may_have_arrived: bool,
     pub(super) rounds: u32,
 }
 
@@ -118,6 +121,7 @@ impl<T, E> Place<T, E> {
             failure: None,
             reason: None,
             in_doubt: false,
+            may_have_arrived: false,
             rounds: 0,
         }
     }
@@ -126,6 +130,7 @@ impl<T, E> Place<T, E> {
         let result = self.answer.ok_or_else(|| RecordError {
             cause: self.failure.unwrap_or(RecordFailure::TimedOut),
             reason: self.reason.or(reason).unwrap_or(Reason::Permanent),
+            may_have_arrived: self.may_have_arrived,
         });
         Record {
             result,

@@ -6,16 +6,19 @@ use std::task::{Context, Poll};
 
 use tokio::sync::Semaphore;
 
+use super::super::attempt::{Attempt, Keys};
 use super::super::drive::{AttemptStart, Attempts};
 use super::super::hooks::{Asked, Classify, Notify};
+use super::super::layer::{OuterAttempt, with_inner};
 use super::super::listener::{RetryEvent, contained};
 use super::super::verdict::Verdict;
 use super::gate::Gate;
 use super::record::{Batched, Place, RecordFailure};
+use super::round::Round;
 use crate::event::{Event, Reason, Report};
-use crate::outcome::{FailureKind, Outcome, OutcomeClass, classify};
+use crate::outcome::{FailureKind, InnerRequest, Outcome, OutcomeClass, What, classify};
 use crate::policy::RetryPolicy;
-use crate::request::{RequestFacts, may_repeat};
+use crate::request::RequestFacts;
 
 /// What makes the rounds.
 pub(super) struct Rounds<'p, R, F, A, T, E, C, N> {
@@ -28,6 +31,8 @@ pub(super) struct Rounds<'p, R, F, A, T, E, C, N> {
     operation: F,
     policy: &'p RetryPolicy,
     request: RequestFacts,
+    as_inner: Option<RequestFacts>,
+    keys: Option<Arc<Keys>>,
     gate: Option<Gate>,
     label: Option<&'p str>,
     classify: C,
@@ -52,13 +57,19 @@ impl<'p, R, F, A, T, E, C, N> Rounds<'p, R, F, A, T, E, C, N> {
             records,
             operation,
             policy,
-            request: asked.request,
+            request: asked.request(),
+            as_inner: asked.as_inner(policy),
+            keys: None,
             gate: limit.map(Gate::new),
             label: asked.label,
             classify,
             notify,
             attempt: PhantomData,
         }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.records.is_empty()
     }
 
     /// No round follows.
@@ -75,6 +86,7 @@ impl<'p, R, F, A, T, E, C, N> Rounds<'p, R, F, A, T, E, C, N> {
     pub(super) fn round_was_dropped(&mut self) {
         if std::mem::take(&mut self.is_in_flight) {
             for &index in &self.pending {
+                self.places[index].may_have_arrived = true;
                 self.places[index].in_doubt = true;
                 self.places[index].failure = Some(RecordFailure::TimedOut);
             }
@@ -82,34 +94,69 @@ impl<'p, R, F, A, T, E, C, N> Rounds<'p, R, F, A, T, E, C, N> {
     }
 }
 
+/// What an error means for its record.
+struct Weighed {
+    /// Why it goes no further.
+    reason: Option<Reason>,
+    in_doubt: bool,
+    may_have_arrived: bool,
+}
+
+impl<T, E> Place<T, E> {
+    fn take(&mut self, weighed: &Weighed) {
+        self.reason = weighed.reason;
+        self.in_doubt |= weighed.in_doubt;
+        self.may_have_arrived |= weighed.may_have_arrived;
+    }
+}
+
 impl<R, F, A, T, E, C: Classify<E>, N> Rounds<'_, R, F, A, T, E, C, N> {
-    /// What an error means for its record: the reason to go no further, or none.
-    fn weigh(&mut self, error: &E, round: &mut Round) -> (Option<Reason>, bool) {
+    fn weigh(&mut self, error: &E, inner: &[InnerRequest], round: &mut Heard) -> Weighed {
         let Ok(verdict) = contained(|| self.classify.verdict(error)) else {
-            return (Some(Reason::Internal), true);
+            return Weighed {
+                reason: Some(Reason::Internal),
+                in_doubt: true,
+                may_have_arrived: true,
+            };
         };
-        let class = verdict.as_outcome(|outcome| classify(self.policy, &self.request, outcome));
-        let in_doubt = class == OutcomeClass::InDoubt;
-        let reason = match class {
-            OutcomeClass::Success | OutcomeClass::PermanentStatus => Some(Reason::Permanent),
-            OutcomeClass::PermanentFailure => Some(Reason::Permanent),
-            OutcomeClass::NeverSent => None,
-            OutcomeClass::TransientStatus | OutcomeClass::InDoubt => {
-                (!may_repeat(self.policy, &self.request)).then_some(Reason::NotRepeatable)
+        let weighed = verdict.as_outcome(|outcome| {
+            let evidence = with_inner(&outcome.evidence, inner);
+            let class = classify(
+                self.policy,
+                &self.request,
+                &Outcome {
+                    evidence,
+                    ..*outcome
+                },
+            );
+            let is_status = matches!(outcome.what, What::Status(_));
+            Weighed {
+                reason: match class {
+                    OutcomeClass::Success
+                    | OutcomeClass::PermanentStatus
+                    | OutcomeClass::PermanentFailure => Some(Reason::Permanent),
+                    OutcomeClass::NeverSent => None,
+                    OutcomeClass::TransientStatus | OutcomeClass::InDoubt => {
+                        let may = evidence.may_repeat(self.policy, &self.request);
+                        (!may).then_some(Reason::NotRepeatable)
+                    }
+                },
+                in_doubt: class == OutcomeClass::InDoubt,
+                may_have_arrived: is_status || !evidence.is_never_sent(),
             }
-        };
-        if reason.is_none() {
+        });
+        if weighed.reason.is_none() {
             round.hear(verdict);
         }
-        (reason, in_doubt)
+        weighed
     }
 }
 
 /// What a round came to for the records that go again: one outcome for all of them.
 #[derive(Default)]
-struct Round(Option<Verdict>);
+struct Heard(Option<Verdict>);
 
-impl Round {
+impl Heard {
     /// An answer of the other side says more than a failure, overload more than another answer, a longer wish more than a shorter, and a failure
     /// in doubt more than one that was never sent.
     fn hear(&mut self, verdict: Verdict) {
@@ -150,7 +197,7 @@ fn longest(first: Verdict, second: Verdict) -> Verdict {
 impl<R, F, A, T, E, C, N> Attempts for Rounds<'_, R, F, A, T, E, C, N>
 where
     R: Clone,
-    F: FnMut(Arc<[R]>) -> A,
+    F: FnMut(Round<R>) -> A,
     A: Future<Output = Result<Vec<Result<T, E>>, E>>,
     C: Classify<E>,
     N: Notify,
@@ -165,7 +212,7 @@ where
         }
     }
 
-    fn attempt(&mut self, _start: &AttemptStart) -> A {
+    fn attempt(&mut self, start: &AttemptStart) -> A {
         self.round_was_dropped();
         self.is_in_flight = true;
         for &index in &self.pending {
@@ -178,17 +225,23 @@ where
             let pending = self.pending.iter();
             pending.map(|&index| self.records[index].clone()).collect()
         };
-        (self.operation)(records)
+        let attempt = Attempt::of_call(&mut self.keys, start);
+        (self.operation)(Round::new(records, attempt))
+    }
+
+    fn as_inner(&self, _above: &OuterAttempt) -> Option<RequestFacts> {
+        self.as_inner
     }
 
     fn outcome<D>(
         &mut self,
         output: &mut Self::Output,
+        inner: &[InnerRequest],
         decide: impl FnOnce(&Outcome<'_>) -> D,
     ) -> D {
         self.is_in_flight = false;
         let sent = std::mem::take(&mut self.pending);
-        let mut round = Round::default();
+        let mut round = Heard::default();
         match std::mem::replace(output, Ok(Vec::new())) {
             Ok(results) if results.len() == sent.len() => {
                 for (index, result) in sent.into_iter().zip(results) {
@@ -199,12 +252,11 @@ where
                         }
                         Err(error) => error,
                     };
-                    let (reason, in_doubt) = self.weigh(&error, &mut round);
+                    let weighed = self.weigh(&error, inner, &mut round);
                     let place = &mut self.places[index];
                     place.failure = Some(RecordFailure::Record(error));
-                    place.reason = reason;
-                    place.in_doubt |= in_doubt;
-                    if reason.is_none() {
+                    place.take(&weighed);
+                    if weighed.reason.is_none() {
                         self.pending.push(index);
                     }
                 }
@@ -213,6 +265,7 @@ where
                 let (sent_count, returned) = (sent.len(), results.len());
                 for index in sent {
                     self.places[index].in_doubt = true;
+                    self.places[index].may_have_arrived = true;
                     self.places[index].failure = Some(RecordFailure::WrongLength {
                         sent: sent_count,
                         returned,
@@ -221,15 +274,14 @@ where
                 return decide(&Outcome::failure(FailureKind::Protocol));
             }
             Err(error) => {
-                let (reason, in_doubt) = self.weigh(&error, &mut round);
+                let weighed = self.weigh(&error, inner, &mut round);
                 let error = Arc::new(error);
                 for &index in &sent {
                     let place = &mut self.places[index];
                     place.failure = Some(RecordFailure::Round(error.clone()));
-                    place.reason = reason;
-                    place.in_doubt |= in_doubt;
+                    place.take(&weighed);
                 }
-                if reason.is_none() {
+                if weighed.reason.is_none() {
                     self.pending = sent;
                 }
             }

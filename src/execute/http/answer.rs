@@ -9,10 +9,23 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body::{Body as HttpBody, Frame, SizeHint};
-use reqwest::{Body, Response, ResponseBuilderExt};
+use reqwest::header::CONTENT_TYPE;
+use reqwest::{Body, Response, ResponseBuilderExt, StatusCode};
 use tokio::time::{Instant, Sleep, sleep};
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Whether the body ends by itself: not that of an event stream, nor what comes after an upgrade.
+pub(super) fn may_be_read(response: &Response) -> bool {
+    let kind = response.headers().get(CONTENT_TYPE);
+    let is_stream = kind.is_some_and(|kind| {
+        let kind = kind.as_bytes().trim_ascii_start();
+        let name = kind.split(|byte| *byte == b';').next().unwrap_or(kind);
+        name.trim_ascii_end()
+            .eq_ignore_ascii_case(b"text/event-stream")
+    });
+    !is_stream && response.status() != StatusCode::SWITCHING_PROTOCOLS
+}
 
 /// Reads the body to its end, or as far as `limit` bytes and the piece that crosses it; what comes after stays to be read.
 pub(super) async fn read(response: Response, limit: u64) -> Result<Response, reqwest::Error> {

@@ -10,7 +10,7 @@ use http_body::{Body as HttpBody, Frame, SizeHint};
 use reqwest::{Body, Request};
 
 use super::super::listener::contained;
-use super::witness::{SENT_AT_ONCE, Witness};
+use super::witness::Witness;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -75,11 +75,11 @@ impl Template {
         }
     }
 
-    /// Whether it can be seen that the body moves: few bytes leave at once, and many do so unseen. Of a stream its pieces tell.
-    pub(super) fn moves_visibly(&self) -> bool {
+    /// How much of the body the client has from the start, in bytes; `None` of a stream, which it asks for piece by piece.
+    pub(super) fn at_once(&self) -> Option<usize> {
         match &self.payload {
-            Payload::Whole => self.length().is_none_or(|length| length <= SENT_AT_ONCE),
-            Payload::Once(_) | Payload::Made(_) => true,
+            Payload::Whole => Some(self.length().unwrap_or(0)),
+            Payload::Once(_) | Payload::Made(_) => None,
         }
     }
 
@@ -199,7 +199,7 @@ mod tests {
         *request.body_mut() = Some(Body::wrap(bytes));
         let template = Template::new(request, None);
         assert!(!template.is_replayable());
-        let witness = Arc::new(Witness::new(template.request(), None));
+        let witness = Arc::new(Witness::new(template.at_once(), None));
 
         let mut given_up = template.attempt(&witness).unwrap();
         assert!(template.is_untouched());

@@ -5,12 +5,14 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
+use reqwest::header::{DATE, HeaderMap, HeaderValue, RETRY_AFTER};
 use reqwest::{Response, StatusCode};
 
 use super::super::drive::{AttemptStart, Attempts, Driven, Ended};
-use super::super::listener::RetryEvent;
+use super::super::layer::OuterAttempt;
+use super::super::listener::{RetryEvent, contained};
 use super::super::session::Proof;
+use super::super::telemetry::AttemptSpan;
 use super::answer;
 use super::body::Template;
 use super::client::Lease;
@@ -21,7 +23,7 @@ use super::span;
 use super::witness::Witness;
 use crate::event::{CancelKind, Event};
 use crate::instant::Instant;
-use crate::outcome::{FailureKind, Outcome, OutcomeClass, classify};
+use crate::outcome::{FailureKind, InnerRequest, Outcome, OutcomeClass, classify};
 use crate::policy::RetryPolicy;
 use crate::request::RequestFacts;
 
@@ -29,6 +31,8 @@ use crate::request::RequestFacts;
 pub(super) struct Asked {
     pub(super) template: Template,
     pub(super) facts: RequestFacts,
+    /// Whether the request's key is ours.
+    pub(super) has_made_key: bool,
     pub(super) policy: Arc<RetryPolicy>,
     pub(super) label: Option<String>,
     /// Reading the body, up to this many bytes, is part of the attempt.
@@ -40,7 +44,11 @@ pub(super) struct Asked {
 /// What one attempt came back with.
 pub(super) enum Attempted {
     /// A response, its body still to be read.
-    Answered(Response),
+    Answered {
+        response: Response,
+        /// The app's opinion of it, if it was asked for already.
+        opinion: Option<Option<OutcomeClass>>,
+    },
     /// A response that was closed before a wait.
     Closed {
         status: StatusCode,
@@ -53,8 +61,8 @@ pub(super) enum Attempted {
 pub(super) struct Failure {
     pub(super) kind: FailureKind,
     pub(super) error: Option<reqwest::Error>,
-    /// A server had answered in this attempt: nothing is "never sent" any more.
-    answered: bool,
+    /// Proof that no request of the attempt wrote its head, or that its stream was refused.
+    pub(super) sent_nothing: bool,
 }
 
 /// The attempts of one call.
@@ -62,10 +70,12 @@ pub(super) struct HttpCall {
     executor: Arc<Shared>,
     asked: Arc<Asked>,
     in_flight: Option<InFlight>,
+    span: Option<AttemptSpan>,
 }
 
+/// What is known of an attempt, by itself and by the loop.
 struct InFlight {
-    lease: Lease,
+    lease: Arc<Lease>,
     witness: Arc<Witness>,
     /// When the client's own timer ends the call.
     client_end: Option<tokio::time::Instant>,
@@ -77,26 +87,31 @@ impl HttpCall {
             executor,
             asked,
             in_flight: None,
+            span: None,
         }
     }
 }
 
 impl Attempts for HttpCall {
-    const HAS_SPAN: bool = true;
     type Output = Attempted;
     type Future = Pin<Box<dyn Future<Output = Attempted> + Send>>;
 
+    fn span(&mut self, start: &AttemptStart) -> AttemptSpan {
+        let span = span::of_attempt(self.asked.template.request().method(), start.resends);
+        self.span.insert(span).clone()
+    }
+
     fn attempt(&mut self, start: &AttemptStart) -> Self::Future {
-        let asked = self.asked.clone();
-        let lease = self.executor.clients.on_path(start.noted.path);
+        let (executor, asked) = (self.executor.clone(), self.asked.clone());
+        let url = asked.template.request().url();
+        let lease = Arc::new(executor.clients.lease(start.noted.path, url));
         let inactivity = start.limit.inactivity;
         let connect_limit = shorter(asked.policy.connect_timeout(), inactivity);
-        let witness = Arc::new(Witness::new(asked.template.request(), connect_limit));
+        let witness = Arc::new(Witness::new(asked.template.at_once(), connect_limit));
         let request = asked.template.attempt(&witness);
-        let client = lease.client.clone();
         let left = asked.client_end.map(|end| end.saturating_since(start.now));
         self.in_flight = Some(InFlight {
-            lease,
+            lease: lease.clone(),
             witness: witness.clone(),
             client_end: left.and_then(|left| tokio::time::Instant::now().checked_add(left)),
         });
@@ -104,64 +119,94 @@ impl Attempts for HttpCall {
             return Box::pin(std::future::ready(Attempted::Failed(Failure {
                 kind: FailureKind::RequestBody,
                 error: None,
-                answered: false,
+                sent_nothing: true,
             })));
         };
         if let Some(left) = left.filter(|_| start.resends > 0) {
             *request.timeout_mut() = Some(left);
         }
-        let span = span::of_attempt(request.method(), start.resends);
-        Box::pin(span.around(async move {
-            let head = witness.clone().watch(client.execute(request));
-            let head = match inactivity.filter(|_| asked.template.moves_visibly()) {
-                None => head.await,
+        Box::pin(async move {
+            let head = witness.clone().watch(lease.client.execute(request));
+            let head = match inactivity {
+                None => head.await.map_err(Some),
                 Some(inactivity) => {
-                    match answer::while_moving(head, inactivity, || witness.still_since()).await {
-                        Some(head) => head,
-                        None => return Attempted::stood_still(&witness),
-                    }
+                    answer::while_moving(head, inactivity, || witness.still_since())
+                        .await
+                        .map_or(Err(None), |head| head.map_err(Some))
                 }
             };
             let response = match head {
                 Ok(response) => response,
                 Err(error) => {
-                    return Attempted::Failed(Failure {
-                        kind: kind_of(&error, &witness),
-                        error: Some(error),
-                        answered: witness.has_answered(),
-                    });
+                    let failure = Failure::without_head(error, &lease, &witness);
+                    if failure.ended_by_time() {
+                        executor.suspect(&asked, &lease, &witness);
+                    }
+                    return Attempted::Failed(failure);
                 }
             };
-            witness.head_came();
             let response = match inactivity {
                 None => response,
                 Some(inactivity) => answer::within(response, inactivity),
             };
-            match asked.read_up_to {
-                Some(limit) if asked.delivers(&response) => {
-                    match answer::read(response, limit).await {
-                        Ok(response) => Attempted::Answered(response),
-                        Err(error) => Attempted::Failed(Failure {
-                            kind: kind_of_reading(&error),
-                            error: Some(error),
-                            answered: true,
-                        }),
-                    }
-                }
-                _ => Attempted::Answered(response),
+            let Some(limit) = asked.read_up_to.filter(|_| answer::may_be_read(&response)) else {
+                return Attempted::answered(response);
+            };
+            // A hook that panics is asked once more where its panic stops the call.
+            let Ok(opinion) = contained(|| executor.opinion(&asked, Ok(&response))) else {
+                return Attempted::answered(response);
+            };
+            if !asked.delivers(&response, opinion) {
+                return Attempted::Answered {
+                    response,
+                    opinion: Some(opinion),
+                };
             }
-        }))
+            match answer::read(response, limit).await {
+                Ok(response) => Attempted::Answered {
+                    response,
+                    opinion: Some(opinion),
+                },
+                Err(error) => {
+                    let failure = Failure {
+                        kind: kind_of_reading(&error),
+                        error: Some(error),
+                        sent_nothing: false,
+                    };
+                    if failure.ended_by_time() {
+                        executor.suspect(&asked, &lease, &witness);
+                    }
+                    Attempted::Failed(failure)
+                }
+            }
+        })
     }
 
-    fn outcome<T>(&mut self, output: &mut Attempted, decide: impl FnOnce(&Outcome<'_>) -> T) -> T {
+    fn as_inner(&self, above: &OuterAttempt) -> Option<RequestFacts> {
         let asked = &self.asked;
-        let overrule = |came: Result<&Response, &reqwest::Error>| {
-            let classify = self.executor.classify.as_ref()?;
-            classify(asked.template.request(), came)
-        };
+        let name = &asked.policy.key().header;
+        let mut lines = asked.template.request().headers().get_all(name).iter();
+        let is_made =
+            |line: &HeaderValue| line.to_str().is_ok_and(|line| above.has_made_key_in(line));
+        Some(RequestFacts {
+            has_key: asked.facts.has_key && !asked.has_made_key && !lines.any(is_made),
+            ..asked.facts
+        })
+    }
+
+    fn outcome<T>(
+        &mut self,
+        output: &mut Attempted,
+        _inner: &[InnerRequest],
+        decide: impl FnOnce(&Outcome<'_>) -> T,
+    ) -> T {
+        let (executor, asked) = (&self.executor, &self.asked);
         match output {
-            Attempted::Answered(response) => {
-                let overrule = overrule(Ok(response));
+            Attempted::Answered { response, opinion } => {
+                if let Some(span) = &self.span {
+                    span::note_status(span, response.status());
+                }
+                let overrule = opinion.unwrap_or_else(|| executor.opinion(asked, Ok(response)));
                 with_response(asked, response.status(), response.headers(), |outcome| {
                     decide(&Outcome {
                         overrule,
@@ -171,17 +216,21 @@ impl Attempts for HttpCall {
             }
             Attempted::Closed { status, headers } => with_response(asked, *status, headers, decide),
             Attempted::Failed(failure) => {
-                let overrule = failure
-                    .error
-                    .as_ref()
-                    .and_then(|error| overrule(Err(error)));
+                let overrule = failure.error.as_ref();
+                let overrule = overrule.and_then(|error| executor.opinion(asked, Err(error)));
                 let mut outcome = Outcome::failure(failure.kind);
                 outcome.evidence.body_untouched = asked.template.is_untouched();
-                // A redirect that was followed was sent, whatever the kind says of the request after it.
-                outcome.evidence.sent_nothing &= !failure.answered;
+                outcome.evidence.sent_nothing = failure.sent_nothing;
                 outcome.overrule = overrule;
                 decide(&outcome)
             }
+        }
+    }
+
+    fn ended_by_time(&mut self) {
+        if let Some(in_flight) = &self.in_flight {
+            self.executor
+                .suspect(&self.asked, &in_flight.lease, &in_flight.witness);
         }
     }
 
@@ -209,7 +258,6 @@ impl Attempts for HttpCall {
             Some(in_flight) => Proof {
                 sent_nothing: !in_flight.lease.connected.ever(),
                 body_untouched: self.asked.template.is_untouched(),
-                head_came: in_flight.witness.has_head_come(),
             },
         }
     }
@@ -217,7 +265,7 @@ impl Attempts for HttpCall {
     /// The next attempt may need the connection, and the server its resources.
     fn close(&mut self, output: Attempted) -> Attempted {
         match output {
-            Attempted::Answered(mut response) => Attempted::Closed {
+            Attempted::Answered { mut response, .. } => Attempted::Closed {
                 status: response.status(),
                 headers: std::mem::take(response.headers_mut()),
             },
@@ -228,6 +276,7 @@ impl Attempts for HttpCall {
     /// An old client is not held through a wait.
     fn rest(&mut self) {
         self.in_flight = None;
+        self.span = None;
     }
 
     fn hear(&mut self, call_id: u64, event: Event) {
@@ -241,24 +290,69 @@ impl Attempts for HttpCall {
     }
 }
 
+impl Shared {
+    fn opinion(
+        &self,
+        asked: &Asked,
+        came: Result<&Response, &reqwest::Error>,
+    ) -> Option<OutcomeClass> {
+        let classify = self.classify.as_ref()?;
+        classify(asked.template.request(), came)
+    }
+
+    fn suspect(&self, asked: &Asked, lease: &Lease, witness: &Witness) {
+        let url = asked.template.request().url();
+        self.clients.suspect(lease, url, witness.has_answered());
+    }
+}
+
 impl Asked {
-    /// Whether this answer is the call's, as far as its head tells.
-    fn delivers(&self, response: &Response) -> bool {
+    /// Whether this answer is the call's, as far as its head and the app tell.
+    fn delivers(&self, response: &Response, overrule: Option<OutcomeClass>) -> bool {
         with_response(self, response.status(), response.headers(), |outcome| {
-            let class = classify(&self.policy, &self.facts, outcome);
+            let outcome = Outcome {
+                overrule,
+                ..*outcome
+            };
+            let class = classify(&self.policy, &self.facts, &outcome);
             matches!(class, OutcomeClass::Success | OutcomeClass::PermanentStatus)
         })
     }
 }
 
 impl Attempted {
-    /// Nothing of the attempt moved for too long.
-    fn stood_still(witness: &Witness) -> Attempted {
-        Attempted::Failed(Failure {
-            kind: FailureKind::ReadTimeout,
-            error: None,
-            answered: witness.has_answered(),
-        })
+    fn answered(response: Response) -> Attempted {
+        Attempted::Answered {
+            response,
+            opinion: None,
+        }
+    }
+}
+
+impl Failure {
+    /// No response head came: with the client's error, or with none because nothing moved for too long.
+    pub(super) fn without_head(
+        error: Option<reqwest::Error>,
+        lease: &Lease,
+        witness: &Witness,
+    ) -> Failure {
+        let kind = error.as_ref().map(|error| kind_of(error, witness));
+        let is_proof = error.as_ref().is_some_and(|error| witness.is_proof(error));
+        Failure {
+            kind: kind.unwrap_or(FailureKind::ReadTimeout),
+            error,
+            sent_nothing: is_proof || !lease.connected.ever(),
+        }
+    }
+
+    /// Whether it waited for what did not come.
+    pub(super) fn ended_by_time(&self) -> bool {
+        let kinds = [
+            FailureKind::ReadTimeout,
+            FailureKind::WriteTimeout,
+            FailureKind::ConnectTimeout,
+        ];
+        kinds.contains(&self.kind) || self.error.as_ref().is_some_and(reqwest::Error::is_timeout)
     }
 }
 
@@ -271,7 +365,7 @@ pub(super) fn settle(driven: Driven<Attempted>) -> Result<Response, HttpError> {
     } = driven;
     let report = history.report();
     let cause = match ended {
-        Ended::CameBack(Attempted::Answered(mut response)) => {
+        Ended::CameBack(Attempted::Answered { mut response, .. }) => {
             let is_first_answer = report.attempts.is_empty() && report.abandoned == 0;
             if reason.is_some() || !is_first_answer {
                 response.extensions_mut().insert(report);
@@ -279,22 +373,16 @@ pub(super) fn settle(driven: Driven<Attempted>) -> Result<Response, HttpError> {
             return Ok(response);
         }
         Ended::CameBack(Attempted::Closed { status, headers }) => Cause::Closed { status, headers },
-        Ended::CameBack(Attempted::Failed(Failure {
-            kind,
-            error,
-            answered,
-        })) => Cause::Failed {
-            kind,
-            error,
-            answered,
-        },
+        Ended::CameBack(Attempted::Failed(Failure { kind, error, .. })) => {
+            Cause::Failed { kind, error }
+        }
         Ended::TimedOut => Cause::Failed {
             kind: FailureKind::AttemptTimeout,
             error: None,
-            answered: false, // the report tells of it
         },
     };
-    Err(HttpError::new(cause, reason, report))
+    let may_have_arrived = report.may_have_arrived();
+    Err(HttpError::new(cause, reason, report, may_have_arrived))
 }
 
 fn with_response<T>(

@@ -6,9 +6,9 @@ use std::fmt;
 use reqwest::StatusCode;
 use reqwest::header::HeaderMap;
 
-use super::super::future::{Stopped, ended_in_flight};
+use super::super::future::Stopped;
 use crate::event::{Reason, Report};
-use crate::outcome::{FailureKind, OutcomeClass};
+use crate::outcome::FailureKind;
 
 /// A call that ended without a response to give.
 ///
@@ -24,6 +24,7 @@ struct Inner {
     cause: Cause,
     reason: Option<Reason>,
     report: Report,
+    may_have_arrived: bool,
 }
 
 /// How the last attempt ended.
@@ -34,8 +35,6 @@ pub(super) enum Cause {
     Failed {
         kind: FailureKind,
         error: Option<reqwest::Error>,
-        /// A server had answered in the last attempt.
-        answered: bool,
     },
     /// With a response that was closed before the wait.
     Closed {
@@ -45,17 +44,17 @@ pub(super) enum Cause {
 }
 
 impl HttpError {
-    pub(super) fn new(cause: Cause, reason: Option<Reason>, report: Report) -> HttpError {
+    pub(super) fn new(
+        cause: Cause,
+        reason: Option<Reason>,
+        report: Report,
+        may_have_arrived: bool,
+    ) -> HttpError {
         let cause = match cause {
             Cause::Invalid(error) => Cause::Invalid(error.without_url()),
-            Cause::Failed {
-                kind,
-                error,
-                answered,
-            } => Cause::Failed {
+            Cause::Failed { kind, error } => Cause::Failed {
                 kind,
                 error: error.map(reqwest::Error::without_url),
-                answered,
             },
             closed @ Cause::Closed { .. } => closed,
         };
@@ -63,6 +62,7 @@ impl HttpError {
             cause,
             reason,
             report,
+            may_have_arrived,
         }))
     }
 
@@ -109,22 +109,10 @@ impl HttpError {
         }
     }
 
-    /// Whether some attempt may have reached the server: then only the server knows whether the request took effect.
-    pub fn is_in_doubt(&self) -> bool {
-        let report = &self.0.report;
-        let reported = report.attempts.iter().any(|attempt| {
-            matches!(
-                attempt.class,
-                OutcomeClass::InDoubt | OutcomeClass::TransientStatus
-            )
-        });
-        let unreported = match self.0.cause {
-            Cause::Failed { kind, answered, .. } if ended_in_flight(report) => {
-                answered || kind.class() == OutcomeClass::InDoubt
-            }
-            _ => false,
-        };
-        reported || unreported || report.abandoned > 0
+    /// Whether the request may have arrived, in any of its attempts: then only the server knows whether it took effect. False only with proof:
+    /// no attempt wrote a head, or its stream was refused. What may not arrive twice may be made anew then, and only then.
+    pub fn may_have_arrived(&self) -> bool {
+        self.0.may_have_arrived
     }
 }
 
@@ -148,6 +136,7 @@ impl fmt::Debug for HttpError {
             .field("kind", &self.kind())
             .field("status", &self.status())
             .field("reason", &self.0.reason)
+            .field("may_have_arrived", &self.0.may_have_arrived)
             .field("report", &self.0.report)
             .field("source", &self.client_error())
             .finish()

@@ -107,7 +107,7 @@ impl Executor {
     /// A request of any method.
     pub fn request(&self, method: Method, url: impl IntoUrl) -> HttpRequest {
         // By the client's own builder, which tells the server who a URL names (`https://user:password@host`).
-        let request = self.0.clients.current().request(method, url).build();
+        let request = self.0.clients.any().request(method, url).build();
         HttpRequest::new(self.clone(), request)
     }
 
@@ -190,8 +190,8 @@ impl ExecutorBuilder {
 
     /// The app's own settings of the HTTP client: proxies, time-outs, redirects, default headers, cookies.
     ///
-    /// Called once now and again whenever the network's path has grown, because a client's pool cannot be emptied: hand shared things in
-    /// (a cookie store by `cookie_provider`) instead of having each client make its own. What the rules must see belongs on the request:
+    /// Called once now, and again whenever the network's path has grown or an origin's connections have become suspect (an attempt ended by time),
+    /// because a client's pool cannot be emptied: hand shared things in (a cookie store by `cookie_provider`) instead of having each client make its own. What the rules must see belongs on the request:
     /// they know nothing of default headers. `timeout` ends each attempt; a time-out for the call is the request's own
     /// ([`HttpRequest::timeout`]). Settings of TLS have no effect here, nor has `http1_only` over TLS, because HTTP/2 is what TLS offers:
     /// see [`tls`](Self::tls). `retry` has none: reqwest's own retries are off.

@@ -5,7 +5,7 @@
 //!
 //! | not told | instead |
 //! | --- | --- |
-//! | that a redirect had been followed before the failure | [`Witness::has_answered`]: then nothing is "never sent" |
+//! | that a redirect had been followed before the failure | [`Witness::is_proof`]: then nothing is "never sent" |
 //! | that the request's own body failed, over HTTP/2 | [`Witness::has_body_failed`] |
 //! | a reset while connecting: in the TLS handshake or in a proxy's tunnel | `tls_broken_off`; never sent in both cases |
 //! | that a new HTTP/2 connection was closed before its first stream | in doubt, as any closed connection, unless the request still waited for it |
@@ -41,6 +41,14 @@ pub(super) fn kind_of(error: &reqwest::Error, witness: &Witness) -> FailureKind 
         return FailureKind::RequestBody;
     }
     kind_by_type(error)
+}
+
+/// Whether the request that this error is of wrote no head, or was refused by its stream. What other request it may be of the witness knows.
+pub(super) fn is_unsent(error: &reqwest::Error) -> bool {
+    let unsent = [FailureKind::BeforeHeaders, FailureKind::RefusedStream];
+    // An error of the app's redirect policy may have anything behind it.
+    let is_exchange = || exchange_kind(error).is_some_and(|kind| unsent.contains(&kind));
+    !error.is_redirect() && (error.is_connect() || is_exchange())
 }
 
 /// The kind of an error that came while a response's body was read.

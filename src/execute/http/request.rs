@@ -12,12 +12,12 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use super::super::drive::{CallSetting, Drive};
+use super::super::layer::Attempting;
 use super::super::listener::contained;
 use super::body::{Factory, Template};
-use super::call::{Asked, HttpCall, settle};
+use super::call::{Asked, Failure, HttpCall, settle};
 use super::error::{Cause, HttpError};
 use super::executor::{Executor, Shared};
-use super::failure::kind_of;
 use super::witness::Witness;
 use crate::event::{Reason, Report};
 use crate::loopback::is_loopback;
@@ -109,7 +109,7 @@ impl HttpRequest {
         change: impl FnOnce(reqwest::RequestBuilder) -> reqwest::RequestBuilder,
     ) -> Self {
         self.request = self.request.and_then(|request| {
-            let client = self.executor.0.clients.current();
+            let client = self.executor.0.clients.any();
             change(reqwest::RequestBuilder::from_parts(client, request)).build()
         });
         self
@@ -139,9 +139,9 @@ impl HttpRequest {
         self
     }
 
-    /// Counts reading the body as part of the attempt, up to this many bytes: a response that breaks off before is tried again, if the
-    /// request may be repeated. What is longer is handed on, its rest still to be read. Bodies of answers that are tried again anyway are
-    /// not read.
+    /// Counts reading the body as part of the attempt, up to this many bytes: the attempt's limits and a change of the network cover it, and a response
+    /// that breaks off before is tried again, if the request may be repeated. What is longer is handed on, its rest still to be read. Event streams and
+    /// bodies of answers that are tried again anyway are not read. It goes before the policy's `read_body`, which is the same for all its requests.
     pub fn read_up_to(mut self, bytes: u64) -> Self {
         self.read_up_to = Some(bytes);
         self
@@ -178,9 +178,8 @@ impl HttpRequest {
             }
         };
         let method = Method::parse(request.method().as_str());
-        if self.make_key || makes_key(&policy, method) {
-            give_key(&mut request, &policy);
-        }
+        let makes_key = self.make_key || makes_key(&policy, method);
+        let has_made_key = makes_key && give_key(&mut request, &policy);
         let timeout = request.timeout().copied();
         let is_loopback = request.url().host_str().is_some_and(is_loopback);
         let template = Template::new(request, self.factory);
@@ -189,9 +188,10 @@ impl HttpRequest {
         let asked = Arc::new(Asked {
             template,
             facts,
+            has_made_key,
             policy: policy.clone(),
             label: self.label,
-            read_up_to: self.read_up_to,
+            read_up_to: self.read_up_to.or(policy.read_body().map(u64::from)),
             client_end: timeout.map(|timeout| began.saturating_add(timeout)),
         });
         let setting = CallSetting {
@@ -200,6 +200,7 @@ impl HttpRequest {
             client_end: asked.client_end,
             is_loopback,
             seed: self.seed,
+            restarts: true,
         };
         let call = HttpCall::new(shared, asked);
         settle(Drive::new(call, policy, setting).await)
@@ -215,23 +216,51 @@ impl fmt::Debug for HttpRequest {
     }
 }
 
-/// As without us; but the client is one for the network there is.
+/// As without us; but the client is one for the network there is, and an attempt around it is told of the request.
 async fn once(shared: &Shared, template: &Template) -> Result<Response, HttpError> {
-    let lease = shared.clients.on_path(shared.connectivity.snapshot().path);
-    let witness = Arc::new(Witness::new(template.request(), None));
-    let failed = |kind, error| {
-        let cause = Cause::Failed {
+    let noted = Attempting::begin().above().map(|above| {
+        let policy = RetryPolicy::default(); // the rules without one
+        let method = Method::parse(template.request().method().as_str());
+        above.note(&policy, &facts(template, &policy, method))
+    });
+    let url = template.request().url();
+    let lease = shared
+        .clients
+        .lease(shared.connectivity.snapshot().path, url);
+    let witness = Arc::new(Witness::new(template.at_once(), None));
+    let result = match template.attempt(&witness) {
+        None => Err(Failure {
+            kind: FailureKind::RequestBody,
+            error: None,
+            sent_nothing: true,
+        }),
+        Some(request) => {
+            let head = witness.clone().watch(lease.client.execute(request)).await;
+            head.map_err(|error| Failure::without_head(Some(error), &lease, &witness))
+        }
+    };
+    if let Some(noted) = noted {
+        noted.ended(
+            result.as_ref().is_err_and(|failure| failure.sent_nothing),
+            None,
+        );
+    }
+    result.map_err(|failure| {
+        if failure.ended_by_time() {
+            shared.clients.suspect(&lease, url, witness.has_answered());
+        }
+        let Failure {
             kind,
             error,
-            answered: witness.has_answered(),
-        };
-        HttpError::new(cause, None, Report::default())
-    };
-    let Some(request) = template.attempt(&witness) else {
-        return Err(failed(FailureKind::RequestBody, None));
-    };
-    let head = witness.clone().watch(lease.client.execute(request)).await;
-    head.map_err(|error| failed(kind_of(&error, &witness), Some(error)))
+            sent_nothing,
+        } = failure;
+        HttpError::new(
+            Cause::Failed { kind, error },
+            None,
+            Report::default(),
+            !sent_nothing,
+        )
+    })
 }
 
 fn invalid(error: reqwest::Error) -> HttpError {
@@ -239,6 +268,7 @@ fn invalid(error: reqwest::Error) -> HttpError {
         Cause::Invalid(error),
         Some(Reason::Permanent),
         Report::default(),
+        false,
     )
 }
 
@@ -268,20 +298,22 @@ fn has_key(headers: &HeaderMap, name: &str) -> bool {
     headers.get_all(name).iter().any(|value| !is_blank(value))
 }
 
-/// Never overwrites one.
-fn give_key(request: &mut Request, policy: &RetryPolicy) {
+/// Never overwrites one. Whether it made one.
+fn give_key(request: &mut Request, policy: &RetryPolicy) -> bool {
     if has_key(request.headers(), &policy.key().header) {
-        return;
+        return false;
     }
     let Ok(name) = HeaderName::try_from(policy.key().header.as_str()) else {
-        return; // a policy's header name is a valid token
+        return false; // a policy's header name is a valid token
     };
     let key = Uuid::new_v4();
     let value = match policy.key().form {
         KeyForm::Bare => key.to_string(),
         KeyForm::Quoted => format!("\"{key}\""),
     };
-    if let Ok(value) = HeaderValue::try_from(value) {
-        request.headers_mut().insert(name, value);
-    }
+    let Ok(value) = HeaderValue::try_from(value) else {
+        return false;
+    };
+    request.headers_mut().insert(name, value);
+    true
 }

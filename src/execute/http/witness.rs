@@ -16,12 +16,16 @@ use tokio::time::Instant;
 use tower_layer::Layer;
 use tower_service::Service;
 
-use super::failure::ConnectTimedOut;
+use super::failure::{ConnectTimedOut, is_unsent};
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// What TCP sends before the first answer of the other side: ten segments (RFC 6928).
-pub(super) const SENT_AT_ONCE: usize = 14_600;
+const SENT_AT_ONCE: usize = 14_600;
+
+/// What more a request's body has lies in buffers whose end nobody sees. It is given the time that a poor link of the second generation takes
+/// for it, in bytes a second, before it counts as standing still.
+const LEAST_RATE: u64 = 8 * 1_024;
 
 tokio::task_local! {
     static ATTEMPT: Arc<Witness>;
@@ -32,10 +36,9 @@ tokio::task_local! {
 pub(super) struct Witness {
     /// The longest a connect may take, the TLS handshake included.
     connect_limit: Option<Duration>,
-    method: http::Method,
-    target: Option<http::Uri>,
+    /// reqwest shows no first hop of a request whose body cannot be cloned.
+    hides_first_hop: bool,
     answered: AtomicBool,
-    head_came: AtomicBool,
     body_failed: AtomicBool,
     movement: Mutex<Movement>,
 }
@@ -45,23 +48,22 @@ struct Movement {
     last: Instant,
     /// A connect has a limit of its own.
     connecting: bool,
-    /// Of the request's body, as far as no hop was answered. What is more than leaves at once lies in buffers whose end nobody sees.
+    /// Of the request's body, in bytes.
     handed_out: usize,
 }
 
 impl Witness {
-    pub(super) fn new(request: &reqwest::Request, connect_limit: Option<Duration>) -> Witness {
+    /// `at_once` is what the client is handed of the request's body from the start; `None`: a stream.
+    pub(super) fn new(at_once: Option<usize>, connect_limit: Option<Duration>) -> Witness {
         Witness {
             connect_limit,
-            method: request.method().clone(),
-            target: request.url().as_str().parse().ok(),
+            hides_first_hop: at_once.is_none(),
             answered: AtomicBool::new(false),
-            head_came: AtomicBool::new(false),
             body_failed: AtomicBool::new(false),
             movement: Mutex::new(Movement {
                 last: Instant::now(),
                 connecting: false,
-                handed_out: 0,
+                handed_out: at_once.unwrap_or(0),
             }),
         }
     }
@@ -86,15 +88,6 @@ impl Witness {
         self.body_failed.store(true, Ordering::Release);
     }
 
-    /// The final response's head is there.
-    pub(super) fn head_came(&self) {
-        self.head_came.store(true, Ordering::Release);
-    }
-
-    pub(super) fn has_head_come(&self) -> bool {
-        self.head_came.load(Ordering::Acquire)
-    }
-
     /// Something of the attempt moved: the body is at its end, a hop was answered.
     pub(super) fn moved(&self) {
         self.movement().last = Instant::now();
@@ -107,14 +100,14 @@ impl Witness {
         movement.handed_out = movement.handed_out.saturating_add(bytes);
     }
 
-    /// Since when nothing has moved.
+    /// Since when nothing has moved, as far as that is seen; later than now while it may be moving unseen.
     pub(super) fn still_since(&self) -> Instant {
         let movement = *self.movement();
-        if movement.connecting || movement.handed_out > SENT_AT_ONCE {
-            Instant::now()
-        } else {
-            movement.last
+        if movement.connecting {
+            return Instant::now();
         }
+        let unseen = movement.handed_out.saturating_sub(SENT_AT_ONCE) as u64;
+        movement.last + Duration::from_millis(unseen.saturating_mul(1_000) / LEAST_RATE)
     }
 
     fn connecting(&self, connecting: bool) {
@@ -127,23 +120,26 @@ impl Witness {
         self.movement.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One hop came back. Of a body that cannot be cloned reqwest shows no first hop; but a redirect of such a request goes on with
-    /// another method.
-    fn hop(&self, method: &http::Method, target: &http::Uri, status: Option<StatusCode>) {
-        let is_first =
-            *method == self.method && self.target.as_ref().is_none_or(|own| own == target);
-        if status.is_some() || !is_first {
+    /// One hop came back, with this status or without an answer. If the first is hidden, one that is shown is a later one.
+    fn hop(&self, status: Option<StatusCode>) {
+        if status.is_some() || self.hides_first_hop {
             self.answered.store(true, Ordering::Release);
-            self.movement().handed_out = 0;
             self.moved();
         }
+    }
+
+    /// Whether this error is proof that nothing of the attempt was sent: it is no other request's, which was behind the body or before a
+    /// redirect, and its own wrote no head or was refused.
+    pub(super) fn is_proof(&self, error: &reqwest::Error) -> bool {
+        let own = !self.has_answered() && !self.has_body_failed();
+        own && (is_unsent(error) || error.is_builder() && !self.hides_first_hop)
     }
 }
 
 /// Lets what the client hears reach the attempts, and turns its own retries off: the outermost layer acts, and that is us.
 pub(super) fn listen(builder: ClientBuilder, connected: &Arc<Connected>) -> ClientBuilder {
     let hops = reqwest::retry::never().classify_fn(|hop| {
-        let _ = ATTEMPT.try_with(|attempt| attempt.hop(hop.method(), hop.uri(), hop.status()));
+        let _ = ATTEMPT.try_with(|attempt| attempt.hop(hop.status()));
         hop.success()
     });
     builder
@@ -156,6 +152,11 @@ pub(super) fn listen(builder: ClientBuilder, connected: &Arc<Connected>) -> Clie
 pub(super) struct Connected(AtomicBool);
 
 impl Connected {
+    /// Of a client of which no more is known.
+    pub(super) fn since_ever() -> Connected {
+        Connected(AtomicBool::new(true))
+    }
+
     pub(super) fn ever(&self) -> bool {
         self.0.load(Ordering::SeqCst)
     }
