@@ -168,12 +168,12 @@ internal class Attempt(
                 path = notedPath,
             )
         inEngine = setup.engine.entered(request, outer, limits, loop.body, job)
-        request.body = loop.body.entering(request.body as OutgoingContent)
+        request.body = loop.body.entering(request.body as OutgoingContent) { job.cancel("the body has changed", it) }
     }
 
     override fun headCame(response: HttpResponse) {
         inEngine?.headCame()
-        watch.headCame()
+        watch.headCame(response)
     }
 
     override fun engineThrew(thrown: Throwable) {

@@ -6,6 +6,7 @@ import dev.comeback.NetworkState
 import dev.comeback.NextStep
 import dev.comeback.Subscription
 import dev.comeback.orNull
+import io.ktor.client.statement.HttpResponse
 import kotlinx.coroutines.DisposableHandle
 import kotlinx.coroutines.Job
 import kotlinx.coroutines.channels.Channel
@@ -37,13 +38,14 @@ internal class AttemptWatch(
     fun begin(spentNanos: Long) {
         orNull {
             limit.hardNanos?.let { timer = client.coroutineContext.runIn(it - spentNanos) { end { attempt.isCut = true } } }
-            subscription = loop.comeback.subscribe(this)
+            subscription = loop.network.subscribe(this)
             invoke()
         }
     }
 
-    /** A response head is there: nothing ends the attempt any more, unless a plugin makes another request for it. */
-    fun headCame() {
+    /** A response head is there: nothing ends the attempt any more, unless a plugin makes another request for it, or its body is a part of it. */
+    fun headCame(response: HttpResponse) {
+        if (loop.facts.readBodyBytes != null && response.hasReadableBody) return
         synchronized(this) {
             if (isOver || hasHead) return
             hasHead = true
@@ -86,7 +88,7 @@ internal class AttemptWatch(
     }
 
     private fun hasMoved(): Boolean {
-        val network = loop.comeback.snapshot
+        val network = loop.network.snapshot
         return network.path != attempt.notedPath && network.state != NetworkState.OFFLINE && network.state != NetworkState.BLOCKED
     }
 

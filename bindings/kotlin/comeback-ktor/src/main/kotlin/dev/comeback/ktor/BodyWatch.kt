@@ -61,12 +61,16 @@ internal class BodyWatch private constructor(
     /**
      * [body] as it enters the engine: of the same kind, so that engines treat it alike.
      *
+     * @param end ends the attempt, at once
      * @throws BodyChangedException if these are not the bytes that were sent before
      */
-    fun entering(body: OutgoingContent): OutgoingContent {
+    fun entering(
+        body: OutgoingContent,
+        end: (BodyChangedException) -> Unit,
+    ): OutgoingContent {
         if (!exists || body is OutgoingContent.NoContent || body is OutgoingContent.ProtocolUpgrade) return body
         return when (body) {
-            is OutgoingContent.ContentWrapper -> entering(body.delegate()).let { if (it === body.delegate()) body else body.copy(it) }
+            is OutgoingContent.ContentWrapper -> entering(body.delegate(), end).let { if (it === body.delegate()) body else body.copy(it) }
 
             // What cannot change.
             is TextContent, is FormDataContent -> body
@@ -78,9 +82,9 @@ internal class BodyWatch private constructor(
 
             is OutgoingContent.ByteArrayContent -> SummedBytes(body)
 
-            is OutgoingContent.ReadChannelContent -> WatchedRead(body).also { watched(body) }
+            is OutgoingContent.ReadChannelContent -> WatchedRead(body, end).also { watched(body) }
 
-            is OutgoingContent.WriteChannelContent -> WatchedWrite(body).also { watched(body) }
+            is OutgoingContent.WriteChannelContent -> WatchedWrite(body, end).also { watched(body) }
 
             else -> body
         }
@@ -101,8 +105,12 @@ internal class BodyWatch private constructor(
         }
     }
 
-    private fun failed(failure: Throwable) {
+    private fun failed(
+        failure: Throwable,
+        end: (BodyChangedException) -> Unit,
+    ) {
         if (thrown == null) thrown = failure
+        if (failure is BodyChangedException) end(failure)
     }
 
     private inner class SummedBytes(
@@ -127,6 +135,7 @@ internal class BodyWatch private constructor(
 
     private inner class WatchedRead(
         private val content: OutgoingContent.ReadChannelContent,
+        private val end: (BodyChangedException) -> Unit,
     ) : OutgoingContent.ReadChannelContent() {
         override val contentType: ContentType? get() = content.contentType
         override val contentLength: Long? get() = content.contentLength
@@ -145,7 +154,7 @@ internal class BodyWatch private constructor(
         override fun readFrom(): ByteReadChannel {
             isAskedFor = true
             val channel = content.readFrom()
-            return if (sum == null) channel else CountedReads(channel, sum.writing(), ::failed)
+            return if (sum == null) channel else CountedReads(channel, sum.writing()) { failed(it, end) }
         }
 
         override fun readFrom(range: LongRange): ByteReadChannel {
@@ -156,6 +165,7 @@ internal class BodyWatch private constructor(
 
     private inner class WatchedWrite(
         private val content: OutgoingContent.WriteChannelContent,
+        private val end: (BodyChangedException) -> Unit,
     ) : OutgoingContent.WriteChannelContent() {
         override val contentType: ContentType? get() = content.contentType
         override val contentLength: Long? get() = content.contentLength
@@ -173,13 +183,13 @@ internal class BodyWatch private constructor(
 
         override suspend fun writeTo(channel: ByteWriteChannel) {
             isAskedFor = true
-            val counted = sum?.let { CountedWrites(channel, it.writing(), ::failed) }
+            val counted = sum?.let { CountedWrites(channel, it.writing()) { failure -> failed(failure, end) } }
             try {
                 content.writeTo(counted ?: channel)
                 counted?.end()
             } catch (failure: Throwable) {
                 // A channel that is closed already failed for the engine's reasons, not for the body's.
-                if (!channel.isClosedForWrite) failed(failure)
+                if (!channel.isClosedForWrite) failed(failure, end)
                 throw failure
             }
         }

@@ -20,9 +20,20 @@ internal fun failureKind(
     body: BodyWatch,
 ): FailureKind {
     val thrown = body.thrown
-    if (thrown != null && (failure === thrown || thrown in everythingBehind(failure).keys)) return FailureKind.REQUEST_BODY
+    if (thrown != null && isBehind(thrown, failure)) return FailureKind.REQUEST_BODY
     return failureKind(failure)
 }
+
+/** A channel wraps what closed it anew each time it is asked. */
+private fun isBehind(
+    thrown: Throwable,
+    failure: Throwable,
+): Boolean {
+    val behind = everythingBehind(failure).keys
+    return generateSequence(thrown) { it.cause }.take(CAUSES).any { it in behind }
+}
+
+private const val CAUSES = 8
 
 internal fun failureKind(failure: Throwable): FailureKind = TYPES.kindOf(failure)
 

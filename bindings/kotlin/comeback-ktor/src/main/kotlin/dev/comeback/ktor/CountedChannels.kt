@@ -11,7 +11,10 @@ import kotlinx.io.Sink
 import kotlinx.io.Source
 import kotlinx.io.readByteArray
 
-/** The engine's [channel], as the body writes to it. [onFailure] hears why the body gave up. */
+/**
+ * The engine's [channel], as the body writes to it. [onFailure] hears why the body gave up, before the channel is closed: an engine may take the end of a
+ * channel for the end of a body.
+ */
 internal class CountedWrites(
     private val channel: ByteWriteChannel,
     private val writing: BodySum.Writing,
@@ -70,7 +73,7 @@ internal class CountedWrites(
     }
 }
 
-/** The body's [channel], as the engine reads it. [onFailure] hears what the body threw. */
+/** The body's [channel], as the engine reads it. [onFailure] hears what the body threw, before the engine does. */
 internal class CountedReads(
     private val channel: ByteReadChannel,
     private val writing: BodySum.Writing,
@@ -79,10 +82,13 @@ internal class CountedReads(
     private val read = Buffer()
     private val last = LastByte()
     private var isEnded = false
+    private var isCancelled = false
     private var changed: BodyChangedException? = null
 
     override val closedCause: Throwable? get() = changed ?: channel.closedCause
-    override val isClosedForRead: Boolean get() = closedCause != null || (isEnded && read.exhausted())
+
+    /** A failure is no end: who reads on hears of it. */
+    override val isClosedForRead: Boolean get() = isEnded && read.exhausted()
     override val readBuffer: Source get() = read
 
     override suspend fun awaitContent(min: Int): Boolean {
@@ -97,7 +103,7 @@ internal class CountedReads(
         try {
             channel.awaitContent() || channel.closedCause?.let { throw it } ?: false
         } catch (thrown: Throwable) {
-            onFailure(thrown)
+            if (!isCancelled) onFailure(thrown)
             throw thrown
         }
 
@@ -115,7 +121,11 @@ internal class CountedReads(
         last.releaseTo(read)
     }
 
-    override fun cancel(cause: Throwable?): Unit = channel.cancel(cause)
+    /** By the engine. */
+    override fun cancel(cause: Throwable?) {
+        isCancelled = true
+        channel.cancel(cause)
+    }
 
     private inline fun sameOrCancelled(action: () -> Unit) {
         try {

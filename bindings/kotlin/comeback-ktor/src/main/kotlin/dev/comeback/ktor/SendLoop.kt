@@ -1,6 +1,7 @@
 // The loop of one call: attempt, classify, ask the core, close, wait, again.
 package dev.comeback.ktor
 
+import dev.comeback.CallNetwork
 import dev.comeback.CallSession
 import dev.comeback.CancelKind
 import dev.comeback.Comeback
@@ -81,8 +82,11 @@ internal class SendLoop(
     /** What the next attempt may take. */
     val limit: Limit get() = made?.limit ?: facts.firstLimit(began, clientEnd())
 
-    /** What was known of the network when the attempt in flight began. */
-    var noted: NetworkSnapshot = comeback.snapshot
+    /** As this call knows it. */
+    val network: CallNetwork = comeback.networkFor(facts, original.url.host)
+
+    /** What was known of it when the attempt in flight began. */
+    var noted: NetworkSnapshot = network.snapshot
         private set
 
     /** Attempts begun so far. */
@@ -120,6 +124,7 @@ internal class SendLoop(
             facts = requestFacts(original, facts.keyHeader, body),
             began = began,
             clientEnd = clientEnd(),
+            network = network,
         ).also {
             it.noteAttempt(noted)
             made = it
@@ -145,7 +150,9 @@ internal class SendLoop(
                 attempt.request.attributes.put(Mark.KEY, attempt)
                 val call =
                     try {
-                        attempt.sentBy(sender, spent)
+                        val answer = attempt.sentBy(sender, spent)
+                        val readBody = facts.readBodyBytes.takeIf { answer.response.status.value < FIRST_ERROR }
+                        if (readBody == null) answer else answer.withBodyRead(readBody)
                     } catch (thrown: Throwable) {
                         attempt.failed(thrown)
                         null
@@ -339,10 +346,23 @@ internal class SendLoop(
         isOver = !isRedirected
         made?.report?.let {
             attempt.report = it
+            if (!attempt.isPlainSuccess) attachToWhatIsThrown()
             // A plugin further in may have answered with another request's.
             call.attributes.put(Mark.KEY, attempt)
         }
         return call
+    }
+
+    /** An answer that a validator further out makes an exception of, for instance because of `expectSuccess`. A cancellation is shared, and gets nothing. */
+    @OptIn(InternalCoroutinesApi::class)
+    private fun attachToWhatIsThrown() {
+        executionContext.invokeOnCompletion(onCancelling = true) {
+            if (it != null &&
+                it !is CancellationException
+            ) {
+                session.attachReportTo(it)
+            }
+        }
     }
 
     private fun eventOf(attempt: Attempt) = ComebackRetryEventData(attempt.request, attempts, attempt.call?.response, attempt.failure)

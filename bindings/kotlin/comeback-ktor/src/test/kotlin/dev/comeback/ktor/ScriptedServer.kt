@@ -11,8 +11,9 @@ import java.util.concurrent.CopyOnWriteArrayList
 import java.util.concurrent.atomic.AtomicInteger
 import kotlin.concurrent.thread
 
-/** Answers request [number], from 1, by [answer]: true keeps the connection, false closes it. */
+/** Answers request [number], from 1, by [answer]. Before that it reads the request's body, unless [readsBody] says otherwise. */
 internal class ScriptedServer(
+    private val readsBody: (number: Int) -> Boolean = { true },
     private val answer: Answer.(number: Int) -> Unit,
 ) : AutoCloseable {
     class Answer(
@@ -94,15 +95,45 @@ internal class ScriptedServer(
                     ?.groupValues
                     ?.get(1)
                     ?.toInt() ?: 0
-            val body = ByteArray(length)
-            var read = 0
-            while (read < length) read += input.read(body, read, length - read).also { if (it < 0) return }
+            val number = requests.incrementAndGet()
+            val body =
+                if (!readsBody(number)) {
+                    ByteArray(0)
+                } else if (isChunked(head)) {
+                    chunks(input) ?: return
+                } else {
+                    bytes(input, length)
+                        ?: return
+                }
             heads += head
             connections += connection
             bodies += body.decodeToString()
             val answer = Answer(socket, connection)
-            answer.answer(requests.incrementAndGet())
+            answer.answer(number)
             if (!answer.keepsConnection) return
+        }
+    }
+
+    private fun isChunked(head: String) = "\ntransfer-encoding: chunked" in head.lowercase()
+
+    /** Null if the other side went away before all was there. */
+    private fun bytes(
+        input: InputStream,
+        length: Int,
+    ): ByteArray? {
+        val body = ByteArray(length)
+        var read = 0
+        while (read < length) read += input.read(body, read, length - read).also { if (it < 0) return null }
+        return body
+    }
+
+    private fun chunks(input: InputStream): ByteArray? {
+        val body = java.io.ByteArrayOutputStream()
+        while (true) {
+            val length = line(input)?.toIntOrNull(16) ?: return null
+            body.write(bytes(input, length) ?: return null)
+            line(input)
+            if (length == 0) return body.toByteArray()
         }
     }
 
