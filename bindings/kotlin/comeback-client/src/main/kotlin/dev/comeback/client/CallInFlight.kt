@@ -23,7 +23,7 @@ internal class CallInFlight(
     @Volatile
     private var isEnded = false
 
-    /** True if it waits, and so is to be ended: a closed Comeback ends waits. */
+    /** True if it waits and must be ended, because a closed Comeback ends waits. */
     fun endIfWaiting(): Boolean {
         if (!relayed.isWaiting) return false
         isEnded = true
@@ -47,7 +47,7 @@ internal class CallInFlight(
         }
     }
 
-    /** Nobody will tell more of it. */
+    /** No more news of this call will come. */
     fun abandoned(problem: Throwable?) {
         failWith(
             when (problem) {
@@ -96,6 +96,6 @@ internal class CallInFlight(
 
     private fun reason(event: ToldEvent): String? = if (isEnded && event.reason == "caller") "closed" else event.reason
 
-    /** Names and values by turns. */
+    /** Names and values alternate in the list. */
     private fun pairs(turns: List<String>): List<Pair<String, String>> = turns.chunked(2) { (name, value) -> name to value }
 }

@@ -1,4 +1,4 @@
-// The calls in flight, and the one thread that hears what becomes of them. The only file that calls into the client's native library.
+// The calls in flight, and the one thread that hears what happens to them. The only file that calls into the client's native library.
 package dev.comeback.client
 
 import dev.comeback.Comeback
@@ -77,8 +77,7 @@ internal class Calls(
         }
 
     /**
-     * Off the caller's thread, which may be the main one, and away from whatever thread an unconfined caller would go on with: it would be the one that
-     * hears for all.
+     * Not on the caller's thread, which may be the main thread. And an unconfined caller must not go on with the thread that hears for all calls.
      */
     suspend fun start(
         label: String?,
@@ -95,7 +94,7 @@ internal class Calls(
                     continuation.invokeOnCancellation { end(client, number) }
                 } catch (thrown: Throwable) {
                     if (thrown is VirtualMachineError) throw thrown
-                    // Whoever takes a call out answers it: when the client goes, all that are left are answered too.
+                    // The thread that removes a call answers it. When the client goes, all remaining calls are answered too.
                     if (inFlight.remove(number) != null) continuation.resumeWithException(notStarted(thrown))
                 }
             }
@@ -130,7 +129,7 @@ internal class Calls(
                 LIBRARY.problem?.let { throw it }
                 Client(setting)
             } catch (thrown: Throwable) {
-                // Whoever calls hears of it.
+                // The calls throw it.
                 client.completeExceptionally(NotBuilt(thrown))
                 if (thrown is ComebackUnavailableException) comeback.reportUnavailable(thrown)
                 return
@@ -166,7 +165,7 @@ internal class Calls(
                     if (comeback.isClosed) endIfWaiting(native, told.call, call)
                     told.end?.let { end -> if (inFlight.remove(told.call) != null) call.ended(end) }
                 } catch (thrown: Throwable) {
-                    // A fault in one call's news is no other call's.
+                    // A fault in one call must not affect the others.
                     if (thrown is VirtualMachineError) throw thrown
                     inFlight.remove(told.call)
                     call.abandoned(thrown)
@@ -218,7 +217,7 @@ internal class Calls(
             else -> ClientException.Internal("the call could not be started: $thrown", null, thrown)
         }
 
-    /** A client that is gone has ended everything; whatever else is wrong shows where a call is started or heard. */
+    /** If the client is gone, it has ended all calls. Any other problem shows where a call is started or heard. */
     private inline fun onClient(
         native: Client,
         action: (Client) -> Unit,

@@ -10,7 +10,7 @@ import java.io.IOException
  * The call has no response to give. (If its last response was closed before a wait in which the call then ended, it is a
  * [dev.comeback.RetryStoppedException] instead.) The message names no URL, header or body. Other kinds may be added: a `when` needs an `else`.
  *
- * @property report what was tried; null if nothing was
+ * @property report what was tried; null if nothing was tried
  */
 public sealed class ClientException(
     message: String,
@@ -23,7 +23,7 @@ public sealed class ClientException(
     /**
      * The last attempt got no response, or one that broke off.
      *
-     * @property failure its kind; null for an answer that broke off after more of it had come than is tried again
+     * @property failure its kind; null if an answer broke off after more than [ComebackClient.Builder.readUpTo] bytes
      */
     public class Failed internal constructor(
         message: String,
@@ -48,14 +48,14 @@ public sealed class ClientException(
         cause: Throwable? = null,
     ) : ClientException(message, report, cause)
 
-    /** What the client was built with is refused, for instance a user agent that no header can hold: nothing was sent, and nothing ever is. */
+    /** The client was built with invalid settings, for instance a user agent that is no valid header. It never sends anything. */
     public class InvalidSettings internal constructor(
         message: String,
     ) : ClientException("Comeback's HTTP client was built with what it cannot use: $message", null)
 
     /**
-     * The client's native library cannot be used on this device. Nothing was sent: here is no HTTP client but the one in the library. Apps that want
-     * to go on use another one then.
+     * The client's native library cannot be used on this device. Nothing was sent, because the HTTP client is in that library. An app that wants to go on
+     * needs another client.
      *
      * @property file the library that was looked for
      * @property architecture of this device, as the JVM names it

@@ -72,13 +72,13 @@ public class ClientRequest private constructor(
         /** The app's name for the call, in its events. */
         public var label: String? = null
 
-        /** Adds a header. What no header can be is an [ClientException.InvalidRequest] when the request is executed. */
+        /** Adds a header. An invalid one leads to [ClientException.InvalidRequest] when the request is executed. */
         public fun header(
             name: String,
             value: String,
         ): Builder = apply { headers += name to value }
 
-        /** The body: bytes that are copied when the call starts, so do not change them before. */
+        /** The body. The bytes are copied when the call starts; do not change them before that. */
         public fun body(bytes: ByteArray): Builder = apply { this.bytes = bytes }
 
         /** The body as UTF-8. */

@@ -26,8 +26,8 @@ import kotlin.time.Duration.Companion.seconds
  * Where the native library cannot be loaded there is no client: calls fail with [ClientException.Unavailable], the listener hears
  * [dev.comeback.RetryEvent.Unavailable] once, and [selfCheck] throws.
  *
- * The class of an outcome cannot be overruled here, as `classify` can elsewhere: the retries run inside the library, which never calls into the virtual
- * machine. [Builder.policyFor] chooses by the request; what a status means is the policy's own `retryStatuses`.
+ * There is no `classify` here: retries run inside the library, which never calls into the virtual machine. [Builder.policyFor] chooses a policy by the
+ * request, and the policy's `retryStatuses` say which statuses go again.
  */
 public class ComebackClient internal constructor(
     builder: Builder,
@@ -37,7 +37,7 @@ public class ComebackClient internal constructor(
     internal val calls = Calls(builder.comeback, builder)
 
     /**
-     * Sends a request, and again as its policy allows.
+     * Sends a request, and repeats it as its policy allows.
      *
      * @throws ClientException if there is no response to give
      * @throws dev.comeback.RetryStoppedException if the last response was closed before a wait in which the call then ended
@@ -98,7 +98,7 @@ public class ComebackClient internal constructor(
         calls.close()
     }
 
-    /** What a [ComebackClient] is made of. */
+    /** The settings of a [ComebackClient]. */
     public class Builder internal constructor(
         internal val comeback: Comeback,
     ) {
@@ -137,8 +137,8 @@ public class ComebackClient internal constructor(
             }
 
         /**
-         * How much of a response's body is read as part of its attempt, in bytes: a response that breaks off before is tried again, if its request may be
-         * repeated. The rest is read too, but tried once.
+         * How many bytes of a response's body are read as part of its attempt: a response that breaks off before that is tried again, if its request may be
+         * repeated. The rest is read too, but is not tried again.
          */
         public var readUpTo: Long = 1L shl 20
 

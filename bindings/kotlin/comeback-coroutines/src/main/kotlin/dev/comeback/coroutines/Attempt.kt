@@ -1,4 +1,4 @@
-// What a block of retry { } may know of the attempt it makes.
+// What a block of retry { } can know about its attempt.
 package dev.comeback.coroutines
 
 import java.util.UUID
@@ -12,7 +12,7 @@ public class Attempt internal constructor(
     public val number: Int,
     private val key: Lazy<String>,
 ) {
-    /** The same for all attempts of one call, and another for each call: for a request that the server must recognise when it comes again. */
+    /** A key that is the same for all attempts of one call and differs between calls, by which the server recognises a repeated request. */
     public val idempotencyKey: String get() = key.value
 
     override fun toString(): String = "attempt $number"

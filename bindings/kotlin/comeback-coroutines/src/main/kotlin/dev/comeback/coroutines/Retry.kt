@@ -20,22 +20,22 @@ import kotlin.coroutines.cancellation.CancellationException
 import kotlin.time.Duration.Companion.nanoseconds
 
 /**
- * Runs [block], and again as [policy] says, until an attempt's outcome is the answer: its result is returned, its exception thrown as it is, with a
- * report attached ([dev.comeback.retryReport]).
+ * Runs [block], and repeats it as [policy] says. The last attempt's result is returned, or its exception is thrown as it is, with a report attached
+ * ([dev.comeback.retryReport]). `retry { }` repeats on exceptions only; it does not look at statuses: pass a [classifier].
  *
  * ```
  * val user = comeback.retry(RetryPolicy.READ) { repository.load() }
  * val receipt = comeback.retry(RetryPolicy.READ) { attempt -> shop.pay(order, attempt.idempotencyKey) }
  * ```
  *
- * **The block is taken to be repeatable**, as a GET is: nobody but its author can know what it has done when it fails. With `repeat = NEVER` in the
- * policy it goes again only after failures whose type says that nothing was sent, which is true of a block that makes one request. Results and
- * exceptions are judged by [classifier]. A result that goes again is dropped; what has to be closed the block closes.
+ * **The block is taken to be repeatable**, as a GET is: only its author can know what it has done when it fails. With `repeat = NEVER` in the policy it
+ * is repeated only after failures whose type says that nothing was sent, which is reliable for a block that makes one request. The [classifier] judges
+ * results and exceptions. If a result leads to another attempt, it is dropped; the block itself must close what has to be closed.
  *
  * Cancellation of the calling coroutine ends the call at once, as does a `withTimeout` around it; a `withTimeout` inside the block limits one attempt.
- * `attempt_timeout` and `cut_at_deadline` cancel an attempt, which then counts as an [InterruptedIOException]; the block has to be cancellable. An
- * attempt is not given up when the network comes back meanwhile, for nobody knows what it has sent; give it a limit. Waits suspend on the
- * coroutine's own dispatcher, so `runTest` skips them.
+ * `attempt_timeout` and `cut_at_deadline` cancel an attempt, which then counts as an [InterruptedIOException]; the block must be cancellable. An attempt
+ * is not abandoned when the network comes back, because nobody knows what it has sent; give it a limit. Waits suspend on the coroutine's own dispatcher,
+ * so `runTest` skips them.
  *
  * Inside the block Comeback's Ktor plugin, a further `retry` and calls of its OkHttp call factory stand down, and so does its OkHttp interceptor where
  * the call is executed on the block's thread. A call enqueued to a client with the interceptor knows nothing of the block: give it [RetryPolicy.OFF].
@@ -65,13 +65,13 @@ public suspend fun <T> Comeback.retry(
             return attempted.getOrElse { throw it.also(session::attachReportTo) }
         }
     } catch (cancelled: CancellationException) {
-        // Nothing new to a session that has ended otherwise.
+        // A session that has already ended ignores this.
         session.cancelled(if (cancelled is TimeoutCancellationException) CancelKind.CALL_TIMEOUT else CancelKind.CALLER)
         throw cancelled
     }
 }
 
-/** What [block] came to. Throws only if the call itself is cancelled. An exception travels as a value, or coroutines might make a copy of it. */
+/** The result of [block]. Throws only if the call itself is cancelled. An exception is passed on as a value; otherwise coroutines might copy it. */
 private suspend fun <T> attempted(
     session: CallSession,
     attempt: Attempt,
@@ -90,7 +90,7 @@ private suspend fun <T> attempted(
         return Result.failure(InterruptedIOException("timeout"))
     }
     val thrown = result.exceptionOrNull()
-    // Of a coroutine that is active still: a limit inside the block speaks of the attempt, any other cancellation is not ours to judge.
+    // The coroutine is still active. A limit inside the block ends the attempt; any other cancellation is thrown on.
     if (thrown is CancellationException && thrown !is TimeoutCancellationException) throw thrown
     return result
 }

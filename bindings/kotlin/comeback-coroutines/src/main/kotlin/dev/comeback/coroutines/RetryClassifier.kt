@@ -1,4 +1,4 @@
-// What an attempt of retry { } came to, in the words of the core: by the app's own classifier, else by the exception's type.
+// The outcome of an attempt of retry { }, by the app's own classifier, else by the exception's type.
 package dev.comeback.coroutines
 
 import dev.comeback.FailedLookUps
@@ -11,7 +11,7 @@ import dev.comeback.Promise
 import dev.comeback.promise
 
 /**
- * What an attempt came to. The policy decides what follows from it.
+ * The outcome of an attempt. The policy decides what follows from it.
  */
 public class AttemptResult private constructor(
     internal val outcome: ((exception: Throwable?, inner: List<InnerRequest>) -> Outcome)?,
@@ -47,7 +47,7 @@ public class AttemptResult private constructor(
         ): AttemptResult =
             AttemptResult { exception, inner ->
                 val lookUp = if (kind == FailureKind.DNS) FailedLookUps.cachedNanos() else 0
-                // What went through no layer of ours is the block's author to know; what did, told of itself.
+                // Requests through our own layers were reported. For all others the block's author is responsible.
                 Outcome.failure(
                     kind,
                     exception,
@@ -61,8 +61,8 @@ public class AttemptResult private constructor(
 }
 
 /**
- * Says what an attempt came to; null: what Comeback makes of it by itself, see [Default]. It is called in the coroutine of the call, by many calls at
- * once. What it throws counts as null.
+ * Judges an attempt; null leaves it to Comeback, see [Default]. It is called in the coroutine of the call, by many calls at once. If it throws, that counts
+ * as null.
  */
 public interface RetryClassifier {
     /** The block returned [result]. */
@@ -72,12 +72,12 @@ public interface RetryClassifier {
     public fun ofException(exception: Throwable): AttemptResult? = null
 
     /**
-     * Every result is a success. Exceptions count by their type, along causes and suppressed exceptions: I/O errors of the platform and of OkHttp,
-     * Ktor, Okio and Retrofit for what they say, everything else as permanent, for it has a meaning that only the app knows. The time limit of a
-     * `withTimeout` inside the block is an attempt's timeout.
+     * Every result is a success. Exceptions are judged by their type, along causes and suppressed exceptions: I/O errors of the platform, OkHttp, Ktor, Okio
+     * and Retrofit by what they say; everything else is permanent, because only the app knows what it means. A `withTimeout` inside the block that ran out is
+     * an attempt's timeout.
      */
     public object Default : RetryClassifier
 }
 
-/** By type; what has no kin is the app's own. */
+/** By type. Exceptions of any other package are the app's own. */
 internal val FAILURES = FailureTypes(listOf("okhttp3.", "okio.", "io.ktor.", "kotlinx.io.", "kotlinx.coroutines.", "retrofit2."))

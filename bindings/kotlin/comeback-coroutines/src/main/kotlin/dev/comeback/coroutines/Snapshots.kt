@@ -14,7 +14,7 @@ import kotlinx.coroutines.flow.StateFlow
  */
 public val Connectivity.snapshots: StateFlow<NetworkSnapshot> get() = SnapshotFlow(this)
 
-// A view and no copy: a copy would have to be kept up to date by a subscription that nobody ends.
+// A view, not a copy: a copy would need a subscription that nobody ends.
 @OptIn(ExperimentalForInheritanceCoroutinesApi::class)
 private class SnapshotFlow(
     private val connectivity: Connectivity,

@@ -9,8 +9,8 @@ import kotlinx.coroutines.withTimeoutOrNull
 import kotlin.time.Duration.Companion.nanoseconds
 
 /**
- * Suspends as [sleep] says: until its time, an edge, [dev.comeback.Comeback.close], or the end of [otherwise]. Then answers what is to be done next,
- * asking again and again while that is to sleep on; null if [otherwise] has ended.
+ * Suspends as [sleep] says: until its time, an edge, [dev.comeback.Comeback.close], or the end of [otherwise]. Then it asks the core, and goes on sleeping as
+ * long as the core says so. Returns the next step, or null if [otherwise] has ended.
  *
  * @suppress
  */
@@ -34,12 +34,12 @@ private suspend fun CallSession.suspendUntil(
 ) {
     val left = sleep.askAt - now()
     if (left <= 0) return
-    // Without a parent: nothing is left of it when it is forgotten.
+    // Without a parent, so that nothing is left of it afterwards.
     val signal = Job()
     val edge = wakeEarly(sleep) { signal.complete() }
     val end = otherwise?.invokeOnCompletion { signal.complete() }
     try {
-        // A delay that ended is believed: a real clock stands still while a test's time goes on.
+        // If the delay has ended, the time has come, even if a real clock stands still while a test's time goes on.
         if (withTimeoutOrNull(left.nanoseconds) { signal.join() } == null) reached(sleep.askAt)
     } finally {
         edge.close()

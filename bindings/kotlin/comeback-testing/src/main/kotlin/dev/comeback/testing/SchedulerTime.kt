@@ -9,7 +9,7 @@ import kotlinx.coroutines.ExperimentalCoroutinesApi
 import kotlinx.coroutines.test.TestCoroutineScheduler
 
 /**
- * The virtual time of a test's coroutines, to the millisecond. Coroutines wait by their dispatcher; a thread cannot wait in it.
+ * The virtual time of a test's coroutines, in milliseconds. Coroutines wait by their dispatcher; a thread cannot wait in it.
  *
  * ```
  * @Test
@@ -48,5 +48,5 @@ public class SchedulerTime(
     }
 }
 
-/** Lets the [Comeback] that is being built live in the time of a test's coroutines, which is returned. */
+/** Makes the [Comeback] that is being built use the time of a test's coroutines, which is returned. */
 public fun Comeback.Builder.schedulerTime(scheduler: TestCoroutineScheduler): SchedulerTime = SchedulerTime(scheduler).also { time = it }

@@ -1,4 +1,4 @@
-// What becomes of bytes and connects on a fake link right now.
+// Whether bytes and connects get through a fake link now.
 package dev.comeback.testing
 
 import java.util.concurrent.TimeUnit
@@ -52,7 +52,7 @@ internal class Signal {
             false
         }
 
-    /** Whoever waits looks again whether it is over. */
+    /** Wakes those who wait, to look whether their connection is over. */
     fun wakeAll() = lock.withLock { ended.signalAll() }
 
     private companion object {

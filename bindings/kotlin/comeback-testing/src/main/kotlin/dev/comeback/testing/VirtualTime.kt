@@ -9,8 +9,8 @@ import java.util.PriorityQueue
 import kotlin.concurrent.thread
 
 /**
- * A clock that stands still until someone waits; a wait then ends at once and the clock stands where it would have ended. What shall happen
- * meanwhile is said by [at].
+ * A clock that stands still until someone waits. A wait then ends at once, and the clock shows the time at which it would have ended. [at] says what
+ * happens in between.
  *
  * ```
  * val comeback = Comeback {
@@ -19,7 +19,7 @@ import kotlin.concurrent.thread
  * }
  * ```
  *
- * May be used from any thread. With several threads waiting, each moves the one clock on.
+ * May be used from any thread. If several threads wait, each of them moves the one clock on.
  */
 public class VirtualTime : Time {
     private class Action(
@@ -34,7 +34,7 @@ public class VirtualTime : Time {
     private var order = 0
     private val actions = queue()
 
-    /** What calls wait for without a thread. */
+    /** Actions of calls that wait without a thread. */
     private val scheduled = queue()
     private var isMoving = false
 
@@ -48,7 +48,7 @@ public class VirtualTime : Time {
 
     override fun wallMillis(): Long? = synchronized(lock) { wall?.plus(now / 1_000_000) }
 
-    /** Lets [action] happen when the clock passes [nanos], on the thread that moves it; an instant that is over means at the next move. */
+    /** Runs [action] when the clock passes [nanos], on the thread that moves it. If that instant is over, it runs at the next move. */
     public fun at(
         nanos: Long,
         action: Runnable,
@@ -56,7 +56,7 @@ public class VirtualTime : Time {
         synchronized(lock) { actions += Action(nanos, order++, action) }
     }
 
-    /** Moves the clock on by [nanos]; what was to happen meanwhile happens. */
+    /** Moves the clock on by [nanos], and runs the actions in between. */
     public fun advance(nanos: Long) {
         require(nanos >= 0) { "time does not run backwards: $nanos" }
         val until = nanos() + nanos
@@ -71,14 +71,14 @@ public class VirtualTime : Time {
         until: Long,
     ): Boolean {
         do {
-            // Not positive: it only looks, and heeds an interrupt.
+            // Zero: it does not wait, but throws if the thread was interrupted.
             if (wakeup.await(0)) return true
         } while (happenNext(until))
         moveTo(until)
         return false
     }
 
-    /** Nobody waits here either: a thread of this time moves the clock on from one scheduled action to the next, as long as there are any. */
+    /** A thread of its own moves the clock on from one scheduled action to the next, as long as there are any. */
     override fun schedule(
         until: Long,
         action: Runnable,
@@ -100,7 +100,7 @@ public class VirtualTime : Time {
                     isMoving = scheduled.isNotEmpty()
                     scheduled.peek()
                 } ?: return
-            // What happens before may schedule something earlier, or take this back.
+            // An earlier action may schedule something earlier, or cancel this one.
             if (happenNext(next.nanos)) continue
             val isDue =
                 synchronized(lock) {
@@ -122,5 +122,5 @@ public class VirtualTime : Time {
     private fun moveTo(nanos: Long) = synchronized(lock) { now = maxOf(now, nanos) }
 }
 
-/** Lets the [Comeback] that is being built live in a [VirtualTime], which is returned: its calls retry as ever and nobody waits. */
+/** Makes the [Comeback] that is being built use a [VirtualTime], which is returned. Its calls retry as usual, but no wait takes time. */
 public fun Comeback.Builder.instantWaits(): VirtualTime = VirtualTime().also { time = it }
