@@ -8,6 +8,7 @@ mod ground;
 mod server;
 
 mod answers;
+mod arrival;
 mod bodies;
 mod classification;
 mod keys;
@@ -16,3 +17,4 @@ mod limits;
 mod network;
 mod repetition;
 mod retry_after;
+mod suspects;
