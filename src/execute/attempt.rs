@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::drive::AttemptStart;
 use super::layer::OuterAttempt;
 
-/// An attempt of a call, for an operation that wants to know: see [`Retryable`](crate::Retryable) and [`Round`](crate::Round).
+/// An attempt of a call, handed to operations that ask for it: see [`Retryable`](crate::Retryable) and [`Round`](crate::Round).
 ///
 /// ```
 /// use comeback::{Attempt, RetryPolicy, Retryable};
@@ -32,7 +32,7 @@ pub struct Attempt {
 pub(super) struct Keys {
     /// By the names they were asked for.
     made: Mutex<Vec<(String, String)>>,
-    /// A call within another call's attempt makes one attempt. The next time it is another call, with other keys.
+    /// A call within another call's attempt makes one attempt. The next time it is a new call, with new keys.
     above: Option<Arc<OuterAttempt>>,
 }
 
@@ -51,17 +51,16 @@ impl Attempt {
         }
     }
 
-    /// Which attempt of the call it is, from 1, those included that were begun anew.
+    /// The attempt's number, from 1. Attempts that were begun anew are numbered too.
     pub fn number(&self) -> u32 {
         self.number
     }
 
-    /// An idempotency key, a random UUID: the same for this name in every attempt of the call, another for every other name and every other call. A
-    /// request with such a key may be repeated, if the server knows keys.
+    /// An idempotency key, a random UUID. It is the same for this name in every attempt of the call, and differs for every other name and every other
+    /// call. A request with such a key may be repeated, if the server supports keys.
     ///
-    /// A key that the operation makes by itself is another one in each attempt, and so is the one that an [`Executor`](crate::Executor)'s request has
-    /// made for it: to the server those are two orders. Within another call's attempt the outer call decides, and this call's keys are
-    /// such too: ask the outer one's attempt.
+    /// A key that the operation makes by itself differs in each attempt, and so does a key that an [`Executor`](crate::Executor) makes for a request: to the
+    /// server these are two orders. Within another call's attempt the outer call decides and this call's keys change too: ask the outer call's attempt.
     pub fn key(&self, name: &str) -> String {
         let mut made = self
             .keys

@@ -1,4 +1,4 @@
-//! Batches: one call for many records, of which only those go again that are worth it. One backoff per round, not per record.
+//! Batches: one call for many records. Only the records that are worth it go again, with one backoff per round, not per record.
 //!
 //! Here is what is written at a call site; `batch/rounds.rs` makes the rounds, `batch/record.rs` says what became of each record.
 
@@ -30,7 +30,7 @@ use rounds::Rounds;
 pub use record::{Batched, Record, RecordError, RecordFailure};
 pub use round::Round;
 
-/// Sends `records` with `operation` in rounds: the first with all of them, each later one with those that failed and are worth another try.
+/// Sends `records` with `operation` in rounds: the first round has all of them, each later one those that failed and are worth another attempt.
 ///
 /// `operation` is any async function over a [`Round`], which is a slice of records. It answers with one result per record, in order, or with one error for all of
 /// them. As with [`Retryable::retry`](crate::Retryable::retry) you say by calling this that records **may be repeated**; say less with
@@ -55,10 +55,10 @@ pub use round::Round;
 /// # }
 /// ```
 ///
-/// A round is an attempt as [`Retryable`](crate::Retryable) describes it: what it sends through layers of ours is known, of all its records
-/// together, for nobody sees which request is whose. So no round follows one with a request that may have gone out and must not be repeated.
+/// A round is an attempt as [`Retryable`](crate::Retryable) describes it. What it sends through layers of ours is known for all its records together,
+/// because nobody sees which request belongs to which record. So no round follows one with a request that may have gone out and must not be repeated.
 ///
-/// A dropped batch drops the round in flight and tells nothing of its records; a batch that stops tells what became of each.
+/// A dropped batch drops the round in flight and says nothing about its records. A batch that stops says what became of each.
 #[allow(clippy::type_complexity)] // no closure is boxed
 pub fn batch<'p, R, F, A, T, E>(
     policy: &'p RetryPolicy,
@@ -102,14 +102,14 @@ where
     F: FnMut(Round<R>) -> A,
     A: Future<Output = Result<Vec<Result<T, E>>, E>>,
 {
-    /// The network, whose edges end waits, and whose clock the batch goes by. Without it timers alone do.
+    /// The network. Its edges end waits, and its clock is the batch's. Without it only timers end waits.
     pub fn connectivity(mut self, connectivity: &Connectivity) -> Self {
         self.asked.connectivity = Some(connectivity.clone());
         self
     }
 
-    /// How many rounds of all the batches that share it may be under way. A batch that waits for its next round holds no permit. Its first
-    /// round's permit is waited for without end, and the batch begins with it; later ones within the batch's own time.
+    /// How many rounds of all batches that share this semaphore may be under way. A batch that waits for its next round holds no permit. It waits for its
+    /// first permit without a limit of time, and begins when it has it; it waits for later permits only within its own time.
     pub fn limit(mut self, limit: &Arc<Semaphore>) -> Self {
         self.limit = Some(limit.clone());
         self

@@ -5,13 +5,13 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::instant::Instant;
 
-/// What tells a call the time. Timers are tokio's in any case. One that fired is believed: inside a call time is the later of what the clock
-/// says and of what the call has waited for.
+/// Tells a call the time. Timers are tokio's in any case. Inside a call the time is the later of what the clock says and the instant that the call's last
+/// timer was set to.
 ///
 /// [`SystemClock`] is right outside tests. A clock belongs to a [`Connectivity`](crate::Connectivity), so that the network and the calls
 /// on it see one time.
 pub trait Clock: fmt::Debug + Send + Sync + 'static {
-    /// Now, from whatever origin. It must not stand still while the device sleeps.
+    /// Now, from any origin. It must not stand still while the device sleeps.
     fn now(&self) -> Instant;
 
     /// The wall clock as Unix milliseconds, for HTTP dates only; `None` if unknown.
@@ -62,8 +62,8 @@ fn wall_ms_at(time: SystemTime) -> Option<i64> {
     i64::try_from(time.duration_since(UNIX_EPOCH).ok()?.as_millis()).ok()
 }
 
-/// Tokio's own clock, which `tokio::time::pause` stops and `advance` moves: for tests in which more than waits takes paused time. It starts at 0
-/// when it is made, the wall clock with it.
+/// Tokio's own clock, which `tokio::time::pause` stops and `advance` moves. For tests in which not only waits take paused time. It starts at 0 when it is
+/// made, and so does its wall clock.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)] async fn main() {

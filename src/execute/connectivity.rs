@@ -13,11 +13,11 @@ use crate::connectivity::{Hub, Network, Snapshot};
 use crate::instant::Instant;
 use crate::policy::{Offline, RetryPolicy};
 
-/// What is known of the network, shared: tell it what the platform says, and the calls that wait on it wake at once. Cheap to clone; all
-/// clones are one.
+/// What is known of the network, shared by all calls. Tell it what the platform says, and the calls that wait on it wake at once. Cheap to clone; all
+/// clones share one state.
 ///
-/// One per process. Without a monitor tell it nothing, or [`restored`](Connectivity::restored) when you know better; then timers alone
-/// end waits.
+/// Make one per process. Without a monitor tell it nothing, or [`restored`](Connectivity::restored) when you know that the network is back; otherwise
+/// only timers end waits.
 ///
 /// ```
 /// use comeback::{Connectivity, Network, NetworkState};
@@ -33,7 +33,7 @@ pub struct Connectivity(Arc<Shared>);
 
 struct Shared {
     hub: Waiters<Hub>,
-    /// The hub's, to be read without its lock: whoever was woken reads it first.
+    /// The hub's newest snapshot, to be read without its lock: all woken calls read it at once.
     latest: AtomicCell<Snapshot>,
     clock: Arc<dyn Clock>,
     with_loopback: bool,
@@ -47,8 +47,8 @@ impl Connectivity {
         Connectivity::with_clock(SystemClock::new())
     }
 
-    /// The same with another clock, which all calls on this hub go by; in tests [`TokioClock`](crate::TokioClock), so that whatever takes paused time
-    /// counts.
+    /// The same with another clock, which all calls on this hub use. In tests that pause time use [`TokioClock`](crate::TokioClock), so that everything that
+    /// takes paused time counts.
     pub fn with_clock(clock: impl Clock) -> Connectivity {
         Connectivity::of(Arc::new(clock), false)
     }
@@ -63,8 +63,8 @@ impl Connectivity {
         }))
     }
 
-    /// The same, and it concerns loopback hosts too, with the same clock; nothing is known yet. For a test whose server is on this machine: what is told
-    /// by hand stands for the network between the two.
+    /// The same with the same clock, and it applies to loopback hosts too; nothing is known yet. For a test whose server is on this machine: the test says
+    /// what the network between the two does.
     ///
     /// Otherwise a call to a loopback host knows nothing of the network, as if its policy said [`Offline::Ignore`].
     pub fn with_loopback(self) -> Connectivity {
@@ -83,7 +83,7 @@ impl Connectivity {
             .clone()
     }
 
-    /// For calls that were given none: nobody tells it anything.
+    /// For calls without a hub: nothing is ever known.
     pub(crate) fn unknown() -> Connectivity {
         static UNKNOWN: LazyLock<Connectivity> = LazyLock::new(Connectivity::new);
         UNKNOWN.clone()
@@ -149,7 +149,7 @@ impl Connectivity {
         self.tell(|hub, _| hub.follow(snapshot))
     }
 
-    /// Waits for the first edge after `seen`, the epoch of an earlier snapshot; at once if there has been one. Dropping it leaves nothing.
+    /// Waits for the first edge after `seen`, the epoch of an earlier snapshot; ready at once if there has been one. Dropping it leaves nothing behind.
     pub async fn edge_after(&self, seen: u64) -> Snapshot {
         let mut waiter = Waiter::new(self.clone());
         poll_fn(|context| {
@@ -168,7 +168,7 @@ impl Connectivity {
         self.0.hub.count()
     }
 
-    /// Only an edge concerns those who wait, and a loss that is older than it was: whatever else changed they learn when they next ask.
+    /// Wakes waiters only at an edge, and when a loss becomes older than it was. They learn about other changes when they next ask.
     fn tell(&self, event: impl FnOnce(&mut Hub, Instant) -> Snapshot) -> Snapshot {
         self.0.hub.change(|hub| {
             let before = hub.snapshot();

@@ -1,6 +1,6 @@
 //! The loop of every driver: note the snapshot, attempt, say what came of it, decide, wait (timer or edge), resume, begin again.
 //!
-//! It is one future with its state in plain sight: it moves no call onto a task of its own, so that dropping it ends everything.
+//! It is one future and starts no task of its own, so that dropping it ends everything.
 
 use std::cell::RefCell;
 use std::ops::Deref;
@@ -33,7 +33,7 @@ pub(crate) trait Attempts {
     /// One attempt. Dropping it abandons it.
     type Future: Future<Output = Self::Output>;
 
-    /// May an attempt begin? Asked before the call's first attempt, at which the call then begins, and when a wait is over; not before a
+    /// May an attempt begin? Asked before the call's first attempt (the call begins when the answer is yes) and when a wait is over; not before a
     /// restart.
     fn poll_ready(&mut self, _context: &mut Context<'_>) -> Poll<()> {
         Poll::Ready(())
@@ -60,10 +60,10 @@ pub(crate) trait Attempts {
         decide: impl FnOnce(&Outcome<'_>) -> T,
     ) -> T;
 
-    /// The attempt in flight ends by time, ours or that of an attempt around it: what it went by may be dead.
+    /// The attempt in flight ends by time, its own or that of an attempt around it. Its connection may be dead.
     fn ended_by_time(&mut self) {}
 
-    /// What is known of the attempt in flight, if it is to be abandoned or has run into its limit.
+    /// What is known of the attempt in flight, if it has to be abandoned or has reached its limit.
     fn proof(&self) -> Proof {
         Proof::default()
     }
@@ -95,7 +95,7 @@ pub(crate) struct AttemptStart {
     pub(crate) limit: Limit,
     /// The network it begins on.
     pub(crate) noted: Snapshot,
-    /// The instant the call is at, of which the limit was reckoned.
+    /// The call's time, from which the limit was computed.
     pub(crate) now: Instant,
     /// The attempt that the call is part of.
     pub(crate) above: Option<Arc<OuterAttempt>>,
@@ -267,7 +267,7 @@ where
                         .note_above(policy, |above| this.attempts.as_inner(above));
                     let hard = start.limit.hard;
                     let hard_end = hard.map(|hard| start.now.saturating_add(hard));
-                    // What the client itself ends by then it ends in its own words.
+                    // If the client's own timeout comes first, the client ends the attempt, with its own error.
                     let client_end = this.session.client_end();
                     let hard_end = hard_end.filter(|hard_end| {
                         client_end.is_none_or(|client_end| *hard_end < client_end)

@@ -21,8 +21,8 @@ use crate::outcome::{InnerRequest, Outcome};
 use crate::policy::RetryPolicy;
 use crate::request::RequestFacts;
 
-/// Gives every `FnMut() -> impl Future<Output = Result<T, E>>`, function or closure, the method [`retry`](Retryable::retry), and every
-/// `FnMut(Attempt) -> ...` too: one that makes orders asks its [`Attempt`] for a key.
+/// Gives every function or closure `FnMut() -> impl Future<Output = Result<T, E>>` the method [`retry`](Retryable::retry), and every
+/// `FnMut(Attempt) -> ...` too. An operation that makes orders asks its [`Attempt`] for a key.
 ///
 /// ```
 /// use comeback::{Connectivity, Retryable, RetryPolicy};
@@ -50,18 +50,18 @@ use crate::request::RequestFacts;
 /// what they send before they do. The operation is repeated only if every request that may have gone out may be repeated; what a server asked one of
 /// them to wait is waited. [`Repeat::Always`](crate::Repeat::Always) in this call's policy is your word for the operation as a whole.
 ///
-/// What goes through no layer of ours (a bare `reqwest::Client`, a database) is yours to know: say it with [`request`](Retry::request). So is what
-/// runs on a task of its own, spawned within the attempt, on a [`LocalSet`](tokio::task::LocalSet) too: it is outside of the attempt, retries by itself,
-/// tells nothing, is not ended with the attempt, and is spawned once more by the next one.
+/// Comeback does not see what goes through no layer of ours (a bare `reqwest::Client`, a database): say what it is with [`request`](Retry::request). Nor does
+/// it see a task that is spawned within the attempt, on a [`LocalSet`](tokio::task::LocalSet) either: such a task is outside of the attempt, retries by
+/// itself, reports nothing, does not end with the attempt, and is spawned once more by the next one.
 pub trait Retryable<M = ByItself>: Sized {
     /// What makes the attempts.
     type Operation;
 
     /// A call that makes this operation's attempts as `policy` says. Nothing happens before it is awaited.
     ///
-    /// By calling this you say that the operation **may be repeated**, for nothing of a future says what it does: every error counts as in
-    /// doubt (`OtherIo` in events and report), and is tried again. Say less with [`when`](Retry::when), [`classify`](Retry::classify), or, for an operation that must not
-    /// be repeated once it may have had an effect, [`request`](Retry::request).
+    /// By calling this you say that the operation **may be repeated**, because a future does not say what it does. Every error counts as in doubt (`OtherIo` in
+    /// events and report) and is tried again. Restrict this with [`when`](Retry::when), [`classify`](Retry::classify), or, for an operation that must not be
+    /// repeated once it may have had an effect, [`request`](Retry::request).
     fn retry(self, policy: &RetryPolicy) -> Retry<'_, Self::Operation>;
 }
 
@@ -91,15 +91,15 @@ where
 
 /// A call to be awaited, see [`Retryable`].
 ///
-/// - `Ok` is the answer, unless [`classify`](Retry::classify) says otherwise. A call that stops with an `Ok` that was classified as a
-///   failure returns it: the last result, as it came.
+/// - `Ok` is the answer, unless [`classify`](Retry::classify) says otherwise. If a call stops with an `Ok` that was classified as a failure, it returns that
+///   `Ok`: the last result, as it came.
 /// - An attempt that takes longer than the policy's `attempt_timeout` is dropped, and is in doubt.
 /// - A change of the network under an attempt leaves the attempt alone, unless [`restart`](Retry::restart) was asked for.
-/// - Within another call's attempt it makes one attempt, and the outer call decides: else layers multiply. See [`Retryable`].
+/// - Within another call's attempt it makes one attempt, and the outer call decides; otherwise layers would multiply. See [`Retryable`].
 /// - Dropping the call ends it, and whatever it has in flight, at once.
-/// - It needs a tokio runtime with time enabled, if it ever has to wait or an attempt has a limit; without one that panics.
-/// - It goes by the hub's clock, else by the system's. Where a test pauses tokio's time its waits end at once in any case; with a hub on a
-///   [`TokioClock`](crate::TokioClock) what its attempts take there counts too.
+/// - If it has to wait, or an attempt has a limit, it needs a tokio runtime with time enabled; without one it panics then.
+/// - It uses the hub's clock, or the system's without a hub. Where a test pauses tokio's time, its waits end at once in any case. With a hub on a
+///   [`TokioClock`](crate::TokioClock) the time that its attempts take counts too.
 #[must_use = "a call does nothing unless awaited"]
 pub struct Retry<'p, O, C = EveryError, N = Nobody> {
     operation: O,
@@ -125,21 +125,21 @@ impl<'p, O, T, E, C, N> Retry<'p, O, C, N>
 where
     O: Operation<Output = Result<T, E>>,
 {
-    /// The network, whose edges end waits, and whose clock the call goes by. Without it timers alone do.
+    /// The network. Its edges end waits, and its clock is the call's. Without it only timers end waits.
     pub fn connectivity(mut self, connectivity: &Connectivity) -> Self {
         self.asked.connectivity = Some(connectivity.clone());
         self
     }
 
-    /// Which errors are worth another try; any other stops the call, `permanent`.
+    /// Which errors are worth another attempt. Any other error stops the call with `permanent`.
     pub fn when<W: FnMut(&E) -> bool>(self, when: W) -> Retry<'p, O, When<W>, N> {
         self.classified(When(when))
     }
 
     /// What each result means. Replaces [`when`](Retry::when).
     ///
-    /// Events and report then say so too. Without it every failure is [`OtherIo`](crate::FailureKind::OtherIo) there, for nothing is known of an error
-    /// of any type:
+    /// Events and report then say so too. Without it every failure is [`OtherIo`](crate::FailureKind::OtherIo) there, because nothing is known about the
+    /// error's type:
     ///
     /// ```
     /// use comeback::{FailureKind, RetryPolicy, Retryable, Verdict, What};
@@ -160,8 +160,8 @@ where
     /// # }
     /// ```
     ///
-    /// A kind that means "never sent" must be true of the whole attempt: `reqwest::Error::is_connect`, for one, is no proof where a redirect may have
-    /// been followed. An `Executor` knows the kinds of reqwest's errors, and hears of redirects.
+    /// A kind that means "never sent" must be true of the whole attempt. For example, `reqwest::Error::is_connect` is no proof if a redirect may have been
+    /// followed. An `Executor` knows the kinds of reqwest's errors, and notices redirects.
     pub fn classify<V: FnMut(&Result<T, E>) -> Verdict>(
         self,
         classify: V,
@@ -187,16 +187,16 @@ where
         self
     }
 
-    /// What kind of request the operation is, where it is one. A keyless POST, for instance, goes again only when it provably never arrived
+    /// What kind of request the operation is, if it is one. For example, a keyless POST goes again only if it provably never arrived
     /// ([`Verdict::NEVER_SENT`]).
     pub fn request(mut self, request: RequestFacts) -> Self {
         self.asked.say_request(request);
         self
     }
 
-    /// Whether an attempt is dropped and begun anew when the network changes under it. Ask for it where the operation hangs then, with connections of
-    /// its own, and its attempt may be dropped and made again; an attempt that may have sent something counts. It is not done unless asked for: nothing
-    /// of a future says that it needs the network.
+    /// Whether an attempt is dropped and begun anew when the network changes under it; by default it is not, because a future does not say whether it needs the
+    /// network. Use it for an operation that has connections of its own and would hang then, if it may be dropped and made again. An attempt that may have sent
+    /// something counts.
     pub fn restart(mut self, restart: bool) -> Self {
         self.asked.restart = restart;
         self
@@ -363,8 +363,8 @@ impl<E> RetryError<E> {
         &self.report
     }
 
-    /// Whether the operation may have had its effect: in any of its attempts, false only with proof. Of what an operation does nobody knows more than it
-    /// says: by [`Verdict::NEVER_SENT`], while no request within it may have gone out.
+    /// Whether the operation may have had its effect in any of its attempts. False only with proof: each attempt was classified as
+    /// [`Verdict::NEVER_SENT`], and no request within it may have gone out.
     pub fn may_have_arrived(&self) -> bool {
         self.report.may_have_arrived()
     }

@@ -1,9 +1,9 @@
-//! One layer acts, the outermost, on what the layers further in know. A call that begins within another call's attempt makes one attempt and leaves
-//! the rest to that one: else layers multiply, 16 requests for 4. But it tells what it sends, before it does: else the outer layer would repeat
-//! what must not be.
+//! One layer acts, the outermost, on what the layers further in know. A call that begins within another call's attempt makes one attempt and leaves the
+//! rest to the outer call; otherwise layers would multiply: 16 requests instead of 4. Before it sends anything it reports the request; otherwise the
+//! outer layer would repeat what it must not.
 //!
-//! Within an attempt is what is polled by it, on its task. A task of its own is not, on a [`LocalSet`](tokio::task::LocalSet) that the attempt
-//! runs either.
+//! What is polled by an attempt, on its task, is within it. A spawned task is not, not even on a [`LocalSet`](tokio::task::LocalSet) that the attempt
+//! runs.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +17,7 @@ use crate::outcome::{Evidence, InnerRequest};
 use crate::policy::RetryPolicy;
 use crate::request::RequestFacts;
 
-/// The requests of one attempt, as far as they differ for the core.
+/// The requests of one attempt. Those that are the same to the core are counted once.
 pub(super) type Told = SmallVec<[InnerRequest; 3]>;
 
 thread_local! {
@@ -42,18 +42,18 @@ pub(super) struct Attempting {
 /// An attempt, as the layers further in see it.
 #[derive(Debug, Default)]
 pub(super) struct OuterAttempt {
-    /// The attempt around it, of the layer that acts or that is told in its turn.
+    /// The attempt around it. Its layer acts, or reports further out.
     above: Option<Arc<OuterAttempt>>,
     requests: Mutex<Requests>,
     ended_by_time: AtomicBool,
-    /// Keys that calls further in made: the next attempt's are others.
+    /// Keys that calls further in made. They will differ in the next attempt.
     made_keys: Mutex<Vec<String>>,
 }
 
-/// What was told, by whether a request may be repeated.
+/// What was reported, separately for requests that may be repeated and those that may not.
 #[derive(Debug, Default)]
 struct Requests {
-    /// Those of which nobody has said yet what became of them.
+    /// Requests whose end has not been reported yet.
     open: [u32; 2],
     /// Whether there was one that may have gone out, and one that provably did not.
     sent: [bool; 2],
@@ -62,7 +62,7 @@ struct Requests {
     retry_after: Option<Duration>,
 }
 
-/// A request that the layers around it know of. While nobody says what became of it, it may have gone out.
+/// A request that the layers around it know of. Until its end is reported, it may have gone out.
 #[derive(Debug)]
 pub(super) struct Noted {
     above: Arc<OuterAttempt>,
@@ -91,7 +91,7 @@ impl Attempting {
         self.above.as_ref()
     }
 
-    /// An attempt begins: what the one before was told is over.
+    /// An attempt begins. What was reported to the one before is forgotten.
     pub(super) fn begin_attempt(&mut self) {
         self.own = None;
     }

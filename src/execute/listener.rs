@@ -31,7 +31,7 @@ impl<F: Fn(&RetryEvent<'_>) + Send + Sync> RetryListener for F {
     }
 }
 
-/// Runs what is the app's; its panic is an `Err`, and the hook's own message is all that is seen of it.
+/// Runs the app's code. Its panic becomes an `Err`; only the panic hook's own message is seen.
 pub(super) fn contained<T>(hook: impl FnOnce() -> T) -> Result<T, ()> {
     catch_unwind(AssertUnwindSafe(hook)).map_err(drop)
 }

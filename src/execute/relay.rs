@@ -15,15 +15,15 @@ use crate::outcome::OutcomeClass;
 use crate::policy::{Offline, Repeat, RetryPolicy, Statuses};
 use crate::request::{Method, RequestFacts};
 
-/// A server may ask for more than this; no longer is waited.
+/// The longest wait, even if a server asks for more.
 const LONGEST_FLOOR: Duration = Duration::from_secs(24 * 3_600);
 
-/// What a long-lived loop waits between its rounds.
+/// The waits of a long-lived loop between its rounds.
 ///
 /// It waits as a call with the same policy would (window, jitter, `wake`, `wake_spread`, `offline_probe`), but has no last attempt and no
-/// deadline: `max_attempts`, `max_elapsed`, `cut_at_deadline`, `repeat` and `retry_statuses` do not apply, and known offline it always parks. An edge ends a wait; one that
-/// came while the link was up, or during the failed round, means that the next round begins at once. Rounds that edges began keep a second's
-/// distance, so that a flapping link is no hot loop.
+/// deadline: `max_attempts`, `max_elapsed`, `cut_at_deadline`, `repeat` and `retry_statuses` do not apply, and known offline it always parks. An edge ends a
+/// wait. After an edge while the link was up, or during the failed round, the next round begins at once. Rounds that edges began are at least 1 s
+/// apart, so that a flapping link does not become a hot loop.
 ///
 /// ```no_run
 /// # async fn connect() -> Result<(), std::io::Error> { Ok(()) }
@@ -49,7 +49,7 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// A backoff at its beginning; the first round is taken to begin now.
+    /// A backoff at its beginning. The first round counts as begun now.
     pub fn new(policy: &RetryPolicy, connectivity: &Connectivity) -> Backoff {
         let policy = RetryPolicy {
             max_attempts: u32::MAX,
@@ -84,8 +84,8 @@ impl Backoff {
         self.session.start_over();
     }
 
-    /// Waits after a round that failed or a link that broke; answers with what ended the wait. The next round begins then. A wait that is
-    /// dropped is over: the next one counts as after another failure.
+    /// Waits after a round that failed or a link that broke, and returns what ended the wait. The next round begins then. If the future is dropped, the
+    /// wait is over, and the next one counts as a wait after another failure.
     pub async fn wait(&mut self) -> WokenBy {
         self.wait_after(Verdict::IN_DOUBT).await
     }
@@ -154,7 +154,7 @@ fn new_session() -> CallSession {
     CallSession::new(RequestFacts::new(Method::Get), None, None)
 }
 
-/// Of a verdict what a loop heeds: overload, and how long the server asked for. Everything else is a round that failed.
+/// What a loop uses of a verdict: overload, and how long the server asked for. Everything else is a round that failed.
 fn heeded(verdict: Verdict) -> Verdict {
     match verdict {
         Verdict::Status {

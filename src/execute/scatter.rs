@@ -1,4 +1,4 @@
-//! A jitter for what many do at the same moment without having failed: caches that expire together, clients that a push wakes together.
+//! A jitter for things that many do at the same moment without a failure: caches that expire together, clients that a push wakes together.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::instant::{duration, nanos};
 use std::future::poll_fn;
 use std::pin::pin;
 
-/// Draws that are even from nothing to `within`, both included, in nanoseconds.
+/// Draws uniformly from zero to `within`, both included, in nanoseconds.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)] async fn main() {
@@ -35,12 +35,12 @@ pub struct Scatter {
 }
 
 impl Scatter {
-    /// A scatter of its own, seeded by the operating system. Lengths above 292 years are 292 years.
+    /// A scatter with a seed from the operating system. Lengths above 292 years count as 292 years.
     pub fn new(within: Duration) -> Scatter {
         Scatter::seeded(within, seed_from_system())
     }
 
-    /// The same with a seed: one that is the same for a device or a key makes its place in the spread the same every time.
+    /// The same with a given seed. With a seed that belongs to a device or a key, its place in the spread is the same every time.
     pub fn seeded(within: Duration, seed: u64) -> Scatter {
         Scatter {
             within: nanos(within),
@@ -56,12 +56,12 @@ impl Scatter {
         duration(uniform(word, 0, self.within))
     }
 
-    /// `length` less a draw; at least nothing.
+    /// `length` minus a draw, at least zero.
     pub fn shortened(&mut self, length: Duration) -> Duration {
         length.saturating_sub(self.draw())
     }
 
-    /// Waits for a draw on the hub's clock, which counts the time asleep; no edge ends it. A draw of nothing needs no timer.
+    /// Waits for a drawn time on the hub's clock, which counts the time asleep. No edge ends it. A draw of zero needs no timer.
     pub async fn wait(&mut self, connectivity: &Connectivity) {
         let until = connectivity.now().saturating_add(self.draw());
         let mut timer = pin!(Timer::new());

@@ -199,8 +199,8 @@ impl CallSession {
         connectivity.now().max(self.seen())
     }
 
-    /// The call's own timer has fired, so the call is at least as late, whatever its clock says: in time that tests pause timers are ahead of it.
-    /// Were it not believed, a wait that is over would begin again, until the clock had followed.
+    /// The call's own timer has fired, so the call is at least that late, whatever its clock says: in paused time timers are ahead of the clock. Without this
+    /// a wait that is over would begin again until the clock had followed.
     pub(super) fn reached(&mut self, fired: Option<Instant>) {
         let Some(instant) = fired else { return };
         if let Place::InFlight { call, .. } | Place::Waiting(Waiting { call, .. }) = &mut self.place
@@ -222,14 +222,14 @@ impl CallSession {
         }
     }
 
-    /// Of a call that never ends: a wait that was given up is no wait any more.
+    /// For a call that never ends: ends a wait that was given up.
     pub(super) fn give_up_wait(&mut self) {
         if let Place::Waiting(waiting) = &self.place {
             self.place = Place::in_flight(waiting.call.clone(), NO_LIMIT);
         }
     }
 
-    /// Of a call that never ends: a round is over, and the caps count from here.
+    /// For a call that never ends: a round is over, and the caps count from here.
     pub(super) fn begin_round(&mut self, connectivity: &Connectivity) {
         if let Place::InFlight { call, .. } = &mut self.place {
             call.began = call.see(connectivity.now());
@@ -238,7 +238,7 @@ impl CallSession {
         self.events.clear();
     }
 
-    /// Of a call that never ends: a round succeeded, and the next failure is like the first.
+    /// For a call that never ends: a round succeeded, and the next failure is like the first.
     pub(super) fn start_over(&mut self) {
         match &mut self.place {
             Place::InFlight { call, .. } | Place::Waiting(Waiting { call, .. }) => {
@@ -249,8 +249,7 @@ impl CallSession {
         }
     }
 
-    /// An attempt begins, on this network and with this limit. What happens to the network from here on will not have been missed when it
-    /// fails.
+    /// An attempt begins on this network; returns its limit. No change of the network from here on is missed when it fails.
     pub(super) fn note_attempt(&mut self, network: Snapshot) -> Limit {
         self.layer.begin_attempt();
         match &mut self.place {
@@ -360,7 +359,7 @@ impl CallSession {
         let signals = signals(connectivity, network);
         let step = resume(policy, waiting.clone(), &signals);
         if matches!(step.decision, Resumed::Go(_)) && !is_ready() {
-            // The driver wakes itself; until then no start may come too late.
+            // The driver wakes itself when it is ready. Until then the last start must not be missed.
             let ask_at = waiting.call.last_start(policy).plus(1);
             self.place = Place::Waiting(waiting);
             let ask_at = ask_at.min(self.now(connectivity).plus(ASK_WITHIN));
@@ -489,7 +488,7 @@ fn signals(connectivity: &Connectivity, network: Snapshot) -> Signals {
     }
 }
 
-/// 64 bits from the operating system; where it gives none, from the standard library's own keys, which differ per process and call.
+/// 64 bits from the operating system or, if it gives none, from the standard library's random keys, which differ per process and call.
 pub(super) fn seed_from_system() -> u64 {
     getrandom::u64().unwrap_or_else(|_| RandomState::new().hash_one(()))
 }

@@ -1,4 +1,4 @@
-//! What `tracing` hears of calls (feature `tracing`), with OpenTelemetry's names where it has them; without the feature nothing is left of it.
+//! Spans and events for `tracing` (feature `tracing`), with OpenTelemetry's names where there are any. Without the feature this compiles to nothing.
 
 #[cfg(feature = "tracing")]
 pub(super) use heard::{AttemptSpan, tell};

@@ -1,5 +1,5 @@
-//! A timer on a clock of its own: tokio's stand still while the device sleeps, so whoever is woken for anything else asks the clock too. One
-//! that fired is believed: tokio's fire no earlier than they should, and in time that tests pause only they know how late it is.
+//! A timer on the call's clock. Tokio's timers stand still while the device sleeps, so a call that is woken for any other reason asks the clock too. When a
+//! timer fires, its time has come: tokio's timers never fire early, and in paused time only they know how late it is.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -9,11 +9,11 @@ use tokio::time::Sleep;
 
 use crate::instant::Instant;
 
-/// Nobody waits for an instant that long past.
+/// Not armed: nobody waits for an instant that long ago.
 const NEVER: Instant = Instant::LONG_AGO;
 
 pin_project! {
-    /// Nothing of it is with the runtime before it has to wait.
+    /// It is not registered with the runtime before it has to wait.
     pub(super) struct Timer {
         #[pin]
         sleep: Option<Sleep>,
@@ -29,7 +29,7 @@ impl Timer {
         }
     }
 
-    /// What it has waited for, if it fired since it was last asked: at least as late it is, whatever the clock says.
+    /// The instant it was set to, if it has fired since it was last asked. It is at least that late, whatever the clock says.
     pub(super) fn fired(self: Pin<&mut Self>) -> Option<Instant> {
         let this = self.project();
         let is_over = |sleep: Pin<&mut Sleep>| sleep.is_elapsed();
@@ -64,7 +64,7 @@ impl Timer {
         sleep.poll(context)
     }
 
-    /// Takes it from the runtime.
+    /// Removes it from the runtime.
     pub(super) fn stop(self: Pin<&mut Self>) {
         let mut this = self.project();
         this.sleep.set(None);

@@ -1,4 +1,4 @@
-//! What the app says of a result, where no protocol says it.
+//! The app's verdict on a result, where no protocol gives one.
 
 use std::time::Duration;
 
@@ -25,11 +25,11 @@ use crate::outcome::{FailureKind, Outcome};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// As a server's answer with this status: the policy's `retry_statuses` say which are worth another try, any other is the answer.
+    /// Like a server's answer with this status: the policy's `retry_statuses` go again, any other status is the answer.
     Status {
         /// The status. 429 and 503 wait by the policy's `overload` window, if it has one.
         status: u16,
-        /// As a server's `Retry-After`: nothing starts earlier, no edge ends the wait, and if it does not fit the call stops at once.
+        /// Like a server's `Retry-After`: nothing starts earlier, no edge ends the wait, and if it does not fit the call stops at once.
         retry_after: Option<Duration>,
     },
     /// A failure without an answer, by its kind: see [`FailureKind::class`].
@@ -37,16 +37,16 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// The result is what the call was after, or as good as any other try would bring.
+    /// The result is the answer, or as good as another attempt would bring.
     pub const ANSWER: Verdict = Verdict::Status {
         status: 200,
         retry_after: None,
     };
-    /// It may have had an effect, and no more is known: another try if the operation may be repeated.
+    /// It may have had an effect, and no more is known: worth another attempt if the operation may be repeated.
     pub const IN_DOUBT: Verdict = Verdict::Failed(FailureKind::OtherIo);
-    /// It provably had no effect: another try in any case.
+    /// It provably had no effect: worth another attempt in any case.
     pub const NEVER_SENT: Verdict = Verdict::Failed(FailureKind::BeforeHeaders);
-    /// Not worth another try.
+    /// Not worth another attempt.
     pub const PERMANENT: Verdict = Verdict::Failed(FailureKind::Unlisted);
 
     /// The other side is overloaded, and asked not to be tried again before this long.
@@ -76,7 +76,7 @@ impl Verdict {
     }
 }
 
-/// A length as a line of `Retry-After`: seconds with a decimal fraction, rounded up to milliseconds by the reader.
+/// A length as a line of `Retry-After`: seconds with a decimal fraction. The reader rounds it up to milliseconds.
 pub(super) fn as_line(length: Duration) -> String {
     format!("{}.{:09}", length.as_secs(), length.subsec_nanos())
 }

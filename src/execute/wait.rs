@@ -20,7 +20,7 @@ pub(super) fn poll_wait(
     tell: &mut dyn FnMut(&mut CallSession, Events),
 ) -> Poll<NextStep> {
     loop {
-        // Before the clock: by that `ask_at` may be a little later than it was, and the timer would be set anew.
+        // Before the clock is asked: by the clock it may be a little before `ask_at`, and the timer would be set again.
         session.reached(timer.as_mut().fired());
         let network = waiter.connectivity().snapshot();
         let (next, events) = session.woken(policy, network, waiter.connectivity(), &mut || {

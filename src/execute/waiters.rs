@@ -1,4 +1,4 @@
-//! A value behind a lock, and those who wait for it to move. Nobody is missed: whoever listens reads the value under the same lock.
+//! A value behind a lock, and those who wait for it to change. No wake-up is lost, because a waiter reads the value under the same lock.
 //!
 //! It knows no runtime and no retrying; `tests/lost_wakeups.rs` runs it under a model checker.
 
@@ -14,7 +14,8 @@ use super::sync::{AtomicU32, Mutex, Ordering};
 #[derive(Debug)]
 pub(super) struct Waiters<V> {
     inner: Mutex<Inner<V>>,
-    /// Counts the wakes, around and around: a place of another round is empty. Changed under the lock, so that who holds it may rely on it.
+    /// A wrapping generation counter: it grows with each wake, and a place of an older generation is empty. It is changed under the lock, so the holder of
+    /// the lock can rely on it.
     round: AtomicU32,
 }
 
@@ -24,7 +25,7 @@ struct Inner<V> {
     wakers: Slab<Waker>,
 }
 
-/// Where a waiter's waker lies. Whoever made it listen must [`leave`](Waiters::leave) in the end.
+/// Where a waiter's waker lies. A waiter that has listened must [`leave`](Waiters::leave) in the end.
 #[derive(Debug, Default)]
 pub(super) struct Place(Option<Held>);
 
@@ -59,7 +60,7 @@ impl<V> Waiters<V> {
             (answer, woken)
         });
         for (_, waker) in woken {
-            // Whatever is wrong with one of them, the others are woken.
+            // If one of them panics, the others are woken all the same.
             let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
         }
         answer
@@ -95,7 +96,7 @@ impl<V> Waiters<V> {
         let Some(held) = place.0.take() else { return };
         let is_there = || held.round == self.round.load(Ordering::Acquire);
         if !is_there() {
-            return; // it was woken: all that were do not queue for the lock
+            return; // it was woken, so it need not queue for the lock
         }
         let _left = self.with(|inner| {
             is_there().then(|| inner.wakers.try_remove(held.key as usize)) // dropped without the lock too
@@ -108,7 +109,7 @@ impl<V> Waiters<V> {
     }
 
     fn with<T>(&self, access: impl FnOnce(&mut Inner<V>) -> T) -> T {
-        // Poisoned: a clone of somebody's waker panicked. Value and wakers are whole all the same.
+        // Poisoned: the clone of a waker panicked. The value and the wakers are valid all the same.
         let mut inner = self
             .inner
             .lock()

@@ -15,7 +15,7 @@ pub(super) struct Gate {
 enum GateState {
     Outside,
     Queued(Pin<Box<dyn Future<Output = Option<OwnedSemaphorePermit>> + Send>>),
-    /// Without a permit if the limit was closed: then there is none.
+    /// Without a permit if the semaphore was closed: then there is no limit.
     Inside(#[allow(dead_code)] Option<OwnedSemaphorePermit>), // held, not read
 }
 

@@ -31,8 +31,8 @@ impl<T, E> Batched<T, E> {
 pub struct Record<T, E> {
     /// Its answer, or its last error.
     pub result: Result<T, RecordError<E>>,
-    /// Whether a round ended that had this record without telling what became of it. Then it may have had its effect, whatever `result` says; and
-    /// if `result` is `Ok`, perhaps twice.
+    /// Whether a round with this record ended without saying what became of it. Then it may have had its effect, whatever `result` says; and if `result`
+    /// is `Ok`, perhaps twice.
     pub in_doubt: bool,
     /// How many rounds it was part of.
     pub rounds: u32,
@@ -60,7 +60,7 @@ pub enum RecordFailure<E> {
     Round(Arc<E>),
     /// The round took longer than it may, and was dropped.
     TimedOut,
-    /// The operation answered with another number of results than it got records, so that none of them can be told apart. Not repeated.
+    /// The operation returned a different number of results than it got records, so nobody knows which result belongs to which. Not repeated.
     WrongLength {
         /// How many records it got.
         sent: usize,
@@ -107,7 +107,7 @@ impl<E: Error + 'static> Error for RecordError<E> {
 pub(super) struct Place<T, E> {
     pub(super) answer: Option<T>,
     pub(super) failure: Option<RecordFailure<E>>,
-    /// Set when it goes no further, for a reason of its own.
+    /// Set when it does not go again, for a reason of its own.
     pub(super) reason: Option<Reason>,
     pub(super) in_doubt: bool,
     pub(super) may_have_arrived: bool,

@@ -157,8 +157,8 @@ impl<R, F, A, T, E, C: Classify<E>, N> Rounds<'_, R, F, A, T, E, C, N> {
 struct Heard(Option<Verdict>);
 
 impl Heard {
-    /// An answer of the other side says more than a failure, overload more than another answer, a longer wish more than a shorter, and a failure
-    /// in doubt more than one that was never sent.
+    /// The one that says most: an answer before a failure, overload before other answers, a longer `Retry-After` before a shorter one, and a failure in doubt
+    /// before one that was never sent.
     fn hear(&mut self, verdict: Verdict) {
         let weight = |verdict: &Verdict| match *verdict {
             Verdict::Status {

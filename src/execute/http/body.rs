@@ -26,7 +26,7 @@ pub(super) struct Template {
 enum Payload {
     /// None, or bytes: they are cloned with the request.
     Whole,
-    /// A stream: it can be read once. It lies with the latest attempt.
+    /// A stream: it can be read once. The latest attempt has it.
     Once(Mutex<Slot>),
     /// A stream from a factory.
     Made(Arc<Factory>),
@@ -88,7 +88,7 @@ impl Template {
         let slot = match &self.payload {
             Payload::Whole => return self.request.try_clone(),
             Payload::Once(latest) => {
-                // Out of the hands of the attempt before, whose connection may not know yet that it was given up.
+                // Taken from the attempt before, whose connection may not know yet that it was abandoned.
                 let mut latest = lock(latest);
                 let untouched = lock(&latest).take()?;
                 *latest = Arc::new(Mutex::new(Some(untouched)));
@@ -144,7 +144,7 @@ impl HttpBody for Watched {
             self.taken = untouched;
         }
         let Some(body) = &mut self.taken else {
-            // A later attempt has it. What is left of this one must not look whole to the server.
+            // A later attempt has the stream. The rest of this body must not look complete to the server.
             return Poll::Ready(Some(Err(io::Error::from(io::ErrorKind::BrokenPipe).into())));
         };
         let frame = ready!(Pin::new(body).poll_frame(context));

@@ -1,4 +1,4 @@
-//! One HTTP call: how its attempts are made, and what they came to. The loop is `drive`'s, every rule the core's.
+//! One HTTP call: how its attempts are made, and their outcomes. The loop is in `drive`, every rule in the core.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -242,7 +242,7 @@ impl Attempts for HttpCall {
             return None;
         };
         let end = self.asked.client_end?;
-        // A timer that fired is believed, as everywhere.
+        // The timer has fired, so its time has come, as everywhere.
         let fired = self
             .in_flight
             .as_ref()

@@ -1,12 +1,11 @@
 //! The one place that builds every HTTP client, and says which attempt gets which.
 //!
-//! rustls with ring and the bundled roots of Mozilla: the platform's verifier needs a JVM on Android and panics without one. reqwest's own
-//! retries are off; what hyper takes back unsent from a pooled connection that was just closed it puts on another one by itself, which the server
-//! cannot see.
+//! rustls with ring and the bundled roots of Mozilla: the platform's verifier needs a JVM on Android and panics without one. reqwest's own retries are
+//! off. If a pooled connection was just closed, hyper takes the unsent request back and puts it on another connection; the server cannot see this.
 //!
-//! A client's pool cannot be emptied, so whoever must not begin on a connection of its pool gets another client; the old one goes when its last
-//! request does. That is everybody once the network's path has grown, and an origin's requests once one of them ended by time: its connections
-//! are suspect then, for a connection may be dead without a word. An origin that never was suspect shares one client with all others like it.
+//! A client's pool cannot be emptied. So a request that must not begin on a connection of the pool gets another client; the old client goes with its last
+//! request. This concerns all requests after the network's path has grown, and an origin's requests after one of them ended by time: its
+//! connections are suspect then, because they may be dead without a sign. All origins that never were suspect share one client.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,7 +20,7 @@ use super::witness::{Connected, listen};
 
 pub(super) type Settings = dyn Fn(ClientBuilder) -> ClientBuilder + Send + Sync;
 
-/// Origins with a client of their own. With one more all begin anew on a fresh client that they share.
+/// The most origins with a client of their own. With one more, all begin anew on a fresh client that they share.
 const MOST_SUSPECTS: usize = 64;
 
 /// A client, and whether it ever had a connection.
@@ -99,13 +98,13 @@ impl Clients {
         self.lock().newest.clone()
     }
 
-    /// What an attempt to this address goes out by, on this path. An attempt that noted an older path takes the newest client all the same.
+    /// The client for an attempt to this address, on this path. An attempt that noted an older path takes the newest client all the same.
     pub(super) fn lease(&self, path: u64, url: &Url) -> Lease {
         let missing = match self.lock().find(path, url) {
             Ok(lease) => return lease,
             Err(missing) => missing,
         };
-        // Without the lock: the settings are the app's own code, which may well use this executor.
+        // Without the lock: the settings are the app's own code, which may use this executor.
         let fresh = contained(|| build(&self.tls, self.settings.as_deref()));
         let mut current = self.lock();
         match fresh {
@@ -124,8 +123,8 @@ impl Clients {
         self.lease(path, url)
     }
 
-    /// An attempt to this address ended by time: no later attempt begins on a connection that it may have been on. Once for all attempts of one
-    /// generation. If a redirect was followed nobody knows whose connection it was: then the whole pool is suspect.
+    /// An attempt to this address ended by time: no later attempt begins on a connection that it may have been on. This happens once for all attempts of one
+    /// generation. If a redirect was followed, nobody knows which origin's connection it was, and the whole pool is suspect.
     pub(super) fn suspect(&self, lease: &Lease, url: &Url, was_redirected: bool) {
         if !lease.connected.ever() {
             return; // there is no connection

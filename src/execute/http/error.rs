@@ -109,8 +109,8 @@ impl HttpError {
         }
     }
 
-    /// Whether the request may have arrived, in any of its attempts: then only the server knows whether it took effect. False only with proof:
-    /// no attempt wrote a head, or its stream was refused. What may not arrive twice may be made anew then, and only then.
+    /// Whether the request may have arrived in any of its attempts; then only the server knows whether it took effect. False only with proof: no attempt
+    /// wrote a head, or its stream was refused. Only then may the app send a request again that must not arrive twice.
     pub fn may_have_arrived(&self) -> bool {
         self.0.may_have_arrived
     }

@@ -20,7 +20,7 @@ type Classify =
     dyn Fn(&Request, Result<&Response, &reqwest::Error>) -> Option<OutcomeClass> + Send + Sync;
 type PolicyFor = dyn Fn(&Request) -> Option<RetryPolicy> + Send + Sync;
 
-/// Sends HTTP requests over reqwest, again where the policy allows it, and at once when the network is back.
+/// Sends HTTP requests over reqwest, and sends them again where the policy allows it: at once when the network is back.
 ///
 /// ```no_run
 /// use comeback::{Connectivity, Executor, Reported, RetryPolicy};
@@ -38,7 +38,7 @@ type PolicyFor = dyn Fn(&Request) -> Option<RetryPolicy> + Send + Sync;
 /// # }
 /// ```
 ///
-/// Within another call's attempt (`.retry(..)`, a batch's round) a request goes once, and the outer call decides: else layers multiply.
+/// Within another call's attempt (`.retry(..)`, a batch's round) a request goes once, and the outer call decides; otherwise layers would multiply.
 ///
 /// Dropping the future that [`send`](HttpRequest::send) made ends the call: its attempt is cancelled, the server sees the connection or
 /// the stream end.
@@ -55,7 +55,7 @@ pub(super) struct Shared {
 }
 
 impl Executor {
-    /// A builder with the default policy and a network that nobody tells of.
+    /// A builder with the default policy and without knowledge of the network.
     pub fn builder() -> ExecutorBuilder {
         ExecutorBuilder {
             policy: RetryPolicy::default(),
@@ -154,7 +154,7 @@ impl ExecutorBuilder {
         self
     }
 
-    /// Chooses a policy by the request; `None` means the executor's. A request's own policy is stronger.
+    /// Chooses a policy by the request; `None` means the executor's. A request's own policy comes before it.
     pub fn policy_for(
         mut self,
         choose: impl Fn(&Request) -> Option<RetryPolicy> + Send + Sync + 'static,
@@ -163,8 +163,8 @@ impl ExecutorBuilder {
         self
     }
 
-    /// The app's opinion of an outcome; `None` means ours. It never lifts the rules on repeating. Of the request it sees all but a body
-    /// that is a stream; a response's body it cannot read. If it panics the call stops, `internal`, with the outcome there is.
+    /// The app's class for an outcome; `None` leaves it to Comeback. It never makes a request repeatable. It sees the whole request except a body that is
+    /// a stream, and cannot read a response's body. If it panics, the call stops with `internal` and the outcome it has.
     pub fn classify(
         mut self,
         classify: impl Fn(&Request, Result<&Response, &reqwest::Error>) -> Option<OutcomeClass>

@@ -121,7 +121,7 @@ impl HttpRequest {
         self
     }
 
-    /// No policy: the request goes once, as without us.
+    /// No policy: the request goes once, as without Comeback.
     pub fn without_retries(mut self) -> Self {
         self.policy = Policy::Off;
         self
@@ -153,7 +153,7 @@ impl HttpRequest {
         self
     }
 
-    /// Sends it, and again as the policy allows.
+    /// Sends it, and repeats it as the policy allows.
     ///
     /// The answer is the last attempt's response, whatever its status, with the [report](super::Reported::retry_report) attached if it was
     /// not the first. Dropping the future ends the call.
@@ -167,7 +167,7 @@ impl HttpRequest {
             Policy::Own(policy) => policy,
             Policy::Default => {
                 let chosen = shared.policy_for.as_ref().and_then(|choose| {
-                    // A choice that panics is none.
+                    // A hook that panics counts as `None`.
                     contained(|| choose(&request)).ok().flatten()
                 });
                 chosen.map_or_else(|| shared.policy.clone(), Arc::new)
@@ -292,7 +292,7 @@ fn facts(template: &Template, policy: &RetryPolicy, method: Method) -> RequestFa
     }
 }
 
-/// A blank key is none: a server that finds nothing to know a repeat by acts twice.
+/// A blank key does not count: the server could not recognise the repeat by it, and would act twice.
 fn has_key(headers: &HeaderMap, name: &str) -> bool {
     let is_blank = |value: &HeaderValue| value.as_bytes().trim_ascii().is_empty();
     headers.get_all(name).iter().any(|value| !is_blank(value))

@@ -4,7 +4,7 @@ use reqwest::{Method, StatusCode};
 
 use super::super::telemetry::AttemptSpan;
 
-/// A client span for one attempt. No URL, header or body is in it. What it fails with the loop notes.
+/// A client span for one attempt. It contains no URL, header or body. The loop notes how the attempt failed.
 #[cfg(feature = "tracing")]
 pub(super) fn of_attempt(method: &Method, resends: u32) -> AttemptSpan {
     use tracing::field;

@@ -1,8 +1,8 @@
-//! What is heard of one attempt from inside the client, because its error does not tell: whether a connection was there, whether a server
-//! had already answered, whether the request's body failed by itself.
+//! What is observed of one attempt inside the client, because its error does not say it: whether there was a connection, whether a server had
+//! already answered, whether the request's body failed by itself.
 //!
-//! A client is shared by many attempts, so what it hears must find its attempt: the attempt runs in the scope of a task-local, and the
-//! client's layers are polled within it.
+//! Many attempts share a client, so each observation must find its attempt: the attempt runs in the scope of a task-local, and the client's layers
+//! are polled within it.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -128,15 +128,15 @@ impl Witness {
         }
     }
 
-    /// Whether this error is proof that nothing of the attempt was sent: it is no other request's, which was behind the body or before a
-    /// redirect, and its own wrote no head or was refused.
+    /// Whether this error proves that nothing of the attempt was sent: its own request wrote no head or was refused, and it is not the error of another
+    /// request, behind the body or before a redirect.
     pub(super) fn is_proof(&self, error: &reqwest::Error) -> bool {
         let own = !self.has_answered() && !self.has_body_failed();
         own && (is_unsent(error) || error.is_builder() && !self.hides_first_hop)
     }
 }
 
-/// Lets what the client hears reach the attempts, and turns its own retries off: the outermost layer acts, and that is us.
+/// Passes the client's observations on to the attempts, and turns the client's own retries off, because the outermost layer acts.
 pub(super) fn listen(builder: ClientBuilder, connected: &Arc<Connected>) -> ClientBuilder {
     let hops = reqwest::retry::never().classify_fn(|hop| {
         let _ = ATTEMPT.try_with(|attempt| attempt.hop(hop.status()));
