@@ -96,11 +96,11 @@ public sealed class RetryEvent {
 
     /**
      * A native library cannot be used on this device. Without the core's, requests go once, as without Comeback; without that of `comeback-client`, its
-     * calls fail. Heard at most once for each.
+     * calls fail. So do requests of a client that an adapter cannot act on, an older OkHttp for instance: they go once. Heard at most once for each.
      *
-     * @property file the library that was looked for
+     * @property file the library that was looked for, or the client's class
      * @property architecture of this device, as the JVM names it
-     * @property cause what loading it threw
+     * @property cause what loading it threw, or what is missing
      */
     public class Unavailable internal constructor(
         public val file: String,

@@ -48,7 +48,11 @@ internal class Attempt(
     private var left: Attempted? = null
 
     init {
-        call.tag(TYPE) { this }
+        try {
+            call.tag(TYPE) { this }
+        } catch (problem: LinkageError) {
+            setup.isUnsupported(problem)
+        }
     }
 
     fun enqueue(): Unit = call.enqueue(this)
@@ -243,7 +247,13 @@ internal class Attempt(
         /** Made once: each `::class` is an object. */
         private val TYPE = Attempt::class
 
-        fun of(call: Call): Attempt? = call.tag(TYPE)
+        /** Null if [call] is no attempt, or OkHttp is too old for one. */
+        fun of(call: Call): Attempt? =
+            try {
+                call.tag(TYPE)
+            } catch (_: LinkageError) {
+                null
+            }
     }
 }
 

@@ -3,11 +3,14 @@
 
 package dev.comeback.okhttp
 
+import dev.comeback.orNull
+import kotlinx.coroutines.Dispatchers
 import kotlinx.coroutines.suspendCancellableCoroutine
 import okhttp3.Call
 import okhttp3.Callback
 import okhttp3.Response
 import java.io.IOException
+import kotlin.coroutines.EmptyCoroutineContext
 import kotlin.coroutines.resumeWithException
 
 /**
@@ -25,7 +28,7 @@ public suspend fun Call.await(): Response =
                     call: Call,
                     response: Response,
                 ) {
-                    continuation.resume(response) { _, late, _ -> late.close() }
+                    continuation.resume(response) { _, late, _ -> closeElsewhere(late) }
                 }
 
                 override fun onFailure(
@@ -37,3 +40,8 @@ public suspend fun Call.await(): Response =
             },
         )
     }
+
+/** It is cancelled on whatever thread it likes, perhaps Android's main thread, where closing a socket is not allowed. */
+private fun closeElsewhere(late: Response) {
+    Dispatchers.IO.dispatch(EmptyCoroutineContext) { orNull { late.close() } }
+}

@@ -114,11 +114,16 @@ internal class CallLayer {
         private val STATE = AtomicIntegerFieldUpdater.newUpdater(CallLayer::class.java, "state")
 
         /** Made once: each `::class` is an object. */
-        private val TYPE = CallLayer::class
+        val TYPE = CallLayer::class
 
         fun of(call: Call): CallLayer = call.tag(TYPE) { CallLayer() }
 
-        /** Null if no Comeback has seen [call]. */
-        fun find(call: Call): CallLayer? = call.tag(TYPE)
+        /** Null if no Comeback has seen [call], or OkHttp is too old for one. */
+        fun find(call: Call): CallLayer? =
+            try {
+                call.tag(TYPE)
+            } catch (_: LinkageError) {
+                null
+            }
     }
 }

@@ -84,9 +84,16 @@ private fun clientKind(thrown: Throwable): FailureKind? =
         }
 
         else -> {
-            null
+            if (isProxysRefusal(thrown)) FailureKind.PROTOCOL else null
         }
     }
+
+/** A proxy said no to CONNECT, and will again. OkHttp has only words for it. */
+private fun isProxysRefusal(thrown: Throwable): Boolean {
+    if (thrown.javaClass != IOException::class.java) return false
+    val text = thrown.message ?: return false
+    return text == "Failed to authenticate with proxy" || text.startsWith("Unexpected response code for CONNECT: 4")
+}
 
 private fun kindBeforeHeaders(behind: Set<Throwable>): FailureKind =
     when {

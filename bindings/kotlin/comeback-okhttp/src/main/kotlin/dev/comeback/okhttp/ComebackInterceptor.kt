@@ -34,7 +34,7 @@ public class ComebackInterceptor
         @Throws(IOException::class)
         override fun intercept(chain: Interceptor.Chain): Response {
             val call = chain.call()
-            if (chain.connection() != null || setup.isUnguarded(call)) return chain.proceed(chain.request())
+            if (chain.connection() != null || !setup.canActOn(chain)) return chain.proceed(chain.request())
             val layer = CallLayer.of(call)
             // The outermost layer acts.
             if (layer.isActive) return tellOnSameCall(chain, setup.policyFor(chain.request()), layer)

@@ -229,11 +229,11 @@ internal class RetriedCall(
     }
 
     /**
-     * Positive proof, or false. An attempt that nobody listened to proves it where [failure] can only be the client's own, and no request came as far as
-     * the network.
+     * Positive proof, or false. Where nobody but the client's own layer is further in, whatever is sent comes past Comeback on its way to the network;
+     * else the witness must have heard that layer report this very [failure].
      */
     private fun hasSentNothing(failure: IOException): Boolean =
-        witness?.neverSent(causesOf(failure)) ?: (layer.lastOut == null && !hasForeignFurtherIn)
+        (layer.lastOut == null && !hasForeignFurtherIn) || witness?.neverSent(causesOf(failure)) == true
 
     /** The head of [last], the request that left last. One that left before it, and was another than the app's, is told like a request of a layer further in. */
     private fun wentOut(last: Request?): RequestHead? {

@@ -90,7 +90,7 @@ internal class Retries(
     fun entered(chain: Interceptor.Chain): RetriedCall? {
         if (isEntered) return retried
         isEntered = true
-        if (inner != null) return null
+        if (inner != null || !setup.canActOn(chain)) return null
         val request = withoutReport(chain.request())
         val policy = setup.policyFor(request)
         val facts = policy.driverFacts
@@ -115,7 +115,10 @@ internal class Retries(
     }
 
     /** The one attempt of a call that goes as without us. */
-    fun passed(chain: Interceptor.Chain): Response = inner?.proceed(chain, CallLayer.of(chain.call())) ?: chain.proceed(chain.request())
+    fun passed(chain: Interceptor.Chain): Response {
+        if (inner == null || !setup.canActOn(chain)) return chain.proceed(chain.request())
+        return inner.proceed(chain, CallLayer.of(chain.call()))
+    }
 
     /** An attempt has ended. [isOnAttempt]: on this thread. */
     fun settle(

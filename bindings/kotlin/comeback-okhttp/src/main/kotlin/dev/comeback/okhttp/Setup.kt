@@ -2,7 +2,6 @@
 package dev.comeback.okhttp
 
 import dev.comeback.Comeback
-import dev.comeback.ComebackUnavailableException
 import dev.comeback.NameLookUp
 import dev.comeback.RetryPolicy
 import dev.comeback.RetryReport
@@ -11,7 +10,6 @@ import okhttp3.Call
 import okhttp3.CookieJar
 import okhttp3.Dns
 import okhttp3.Interceptor
-import okhttp3.OkHttp
 import okhttp3.OkHttpClient
 import okhttp3.Request
 import okhttp3.internal.connection.RealCall
@@ -28,14 +26,13 @@ internal class Setup(
     /** Null where the platform knows no better than the client how to look up names. */
     val names = comeback.connectivity as? NameLookUp
     val endedWaits = EndedWaits(comeback.time)
+    private val client = SupportedClient(comeback)
 
-    /** A client without what [comeback] adds to it: it is told once, and requests go as without us. */
-    fun isUnguarded(call: Call): Boolean {
-        if (isGuarded(call)) return false
-        val problem = IllegalStateException("Comeback's interceptor works only where OkHttpClient.Builder.comeback(..) has put it")
-        comeback.reportUnavailable(ComebackUnavailableException("okhttp3.OkHttpClient", "OkHttp ${OkHttp.VERSION}", problem))
-        return true
-    }
+    /** Whether Comeback can look after what comes by [chain]; if it cannot, that is told once, and requests go as without us. */
+    fun canActOn(chain: Interceptor.Chain): Boolean = client.isSupported(chain)
+
+    /** The same of a call that is not under way yet. */
+    fun isUnsupported(problem: LinkageError): Unit = client.isTooOld(problem)
 
     private val annotations = retryAnnotations(options.policies)
 
@@ -76,9 +73,6 @@ internal fun runsAppsCode(
         client.networkInterceptors.any { it !is OwnInterceptor } ||
         hasForeignFurtherIn(outermost, call)
 }
-
-/** Whether what keeps the client from sending by itself is there. Without it Comeback cannot promise anything. */
-internal fun isGuarded(call: Call): Boolean = call !is RealCall || FollowUpGuard in call.client.networkInterceptors
 
 /** With what has to be on the network's side of a client that Comeback acts on; once. */
 internal fun OkHttpClient.Builder.guarded(): OkHttpClient.Builder =

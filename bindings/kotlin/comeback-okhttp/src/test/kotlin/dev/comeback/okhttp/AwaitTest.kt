@@ -22,8 +22,10 @@ import okio.BufferedSource
 import org.junit.jupiter.api.Test
 import org.junit.jupiter.api.Timeout
 import java.io.IOException
+import java.util.concurrent.CompletableFuture
 import kotlin.test.assertEquals
 import kotlin.test.assertFailsWith
+import kotlin.test.assertNotSame
 import kotlin.test.assertTrue
 
 @Timeout(30)
@@ -83,7 +85,7 @@ internal class AwaitTest {
 
     private class FollowedBody : ResponseBody() {
         private val body = Buffer().asResponseBody()
-        var isClosed = false
+        val closedOn = CompletableFuture<Thread>()
 
         override fun contentType() = body.contentType()
 
@@ -92,22 +94,40 @@ internal class AwaitTest {
         override fun source(): BufferedSource = body.source()
 
         override fun close() {
-            isClosed = true
+            closedOn.complete(Thread.currentThread())
         }
+    }
+
+    private fun late(ground: Ground): Pair<FollowedBody, Response> {
+        val response = ground.calls().send(ground.request())
+        response.close()
+        val body = FollowedBody()
+        return body to response.newBuilder().body(body).build()
     }
 
     @Test
     fun `a response that comes after the cancel is closed`() =
         Ground(driver = Driver.FACTORY).use { ground ->
             val call = LateCall(ground.calls().newCall(ground.request()))
-            val response: Response = ground.calls().send(ground.request())
-            response.close()
-            val body = FollowedBody()
+            val (body, response) = late(ground)
             runBlocking {
                 val waiting = async(start = CoroutineStart.UNDISPATCHED) { call.await() }
                 waiting.cancel()
-                call.callback.onResponse(call, response.newBuilder().body(body).build())
+                call.callback.onResponse(call, response)
             }
-            assertTrue(body.isClosed)
+            assertNotSame(Thread.currentThread(), body.closedOn.get())
+        }
+
+    @Test
+    fun `a response that a cancel meets before anybody has it is not closed on the thread that cancels`() =
+        Ground(driver = Driver.FACTORY).use { ground ->
+            val call = LateCall(ground.calls().newCall(ground.request()))
+            val (body, response) = late(ground)
+            runBlocking {
+                val waiting = async(start = CoroutineStart.UNDISPATCHED) { call.await() }
+                call.callback.onResponse(call, response)
+                waiting.cancel()
+            }
+            assertNotSame(Thread.currentThread(), body.closedOn.get())
         }
 }

@@ -19,10 +19,13 @@ import okhttp3.RequestBody.Companion.toRequestBody
 import org.junit.jupiter.api.Test
 import org.junit.jupiter.params.ParameterizedClass
 import org.junit.jupiter.params.ParameterizedTest
+import org.junit.jupiter.params.provider.CsvSource
 import org.junit.jupiter.params.provider.EnumSource
 import org.junit.jupiter.params.provider.ValueSource
 import java.io.IOException
 import java.net.ConnectException
+import java.net.InetSocketAddress
+import java.net.Proxy
 import java.util.UUID
 import kotlin.test.assertEquals
 import kotlin.test.assertFailsWith
@@ -297,4 +300,26 @@ internal class EvidenceTest(
             calls.send(ground.request()).use { assertEquals(StopReason.NotRepeatable, it.retryReport!!.reason) }
             assertEquals(listOf("POST", "GET"), ground.received().map { it.method })
         }
+
+    @ParameterizedTest
+    @CsvSource("407, 1", "403, 1", "404, 1", "502, 4")
+    fun `a proxy that refuses a tunnel is asked once, one that only cannot is asked again`(
+        code: Int,
+        connects: Int,
+    ) = Ground(driver = driver).use { ground ->
+        val proxy = TunnelRefusing(code).also { it.start() }
+        proxy.use {
+            val calls = ground.calls { proxy(Proxy(Proxy.Type.HTTP, InetSocketAddress(LOOPBACK, it.port))) }
+            val secure =
+                ground
+                    .post()
+                    .newBuilder()
+                    .url("https://one.test/")
+                    .build()
+            val failure = assertFailsWith<IOException> { calls.send(secure) }
+            assertEquals(connects, it.heads.get())
+            assertEquals(if (connects == 1) StopReason.Permanent else StopReason.Attempts, failure.retryReport!!.reason)
+            assertEquals(false, failure.mayHaveArrived)
+        }
+    }
 }

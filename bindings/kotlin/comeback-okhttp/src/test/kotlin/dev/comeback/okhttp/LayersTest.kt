@@ -6,7 +6,9 @@ import dev.comeback.RetryEvent
 import dev.comeback.RetryPolicy
 import dev.comeback.StopReason
 import dev.comeback.retryReport
+import okhttp3.Dns
 import okhttp3.Interceptor
+import okhttp3.OkHttp
 import okhttp3.OkHttpClient
 import okhttp3.Response
 import okhttp3.WebSocket
@@ -125,6 +127,31 @@ internal class LayersTest {
                 )
             repeat(2) { assertEquals(503, client.outcomeOf(ground.request())) }
             assertEquals(listOf("okhttp3.OkHttpClient"), ground.heard<RetryEvent.Unavailable>().map { it.file })
+        }
+
+    @Test
+    fun `a chain without OkHttp's newer members lets everything pass, and that is said once`() =
+        Ground().use { ground ->
+            repeat(2) { ground.server.enqueue(status(503)) }
+            val older =
+                Interceptor { chain ->
+                    ground.client().interceptors.single().intercept(
+                        object : Interceptor.Chain by chain {
+                            override fun withDns(dns: Dns): Interceptor.Chain = throw AbstractMethodError()
+                        },
+                    )
+                }
+            val client =
+                ground.remember(
+                    OkHttpClient
+                        .Builder()
+                        .addInterceptor(older)
+                        .guarded()
+                        .build(),
+                )
+            repeat(2) { assertEquals(503, client.outcomeOf(ground.request())) }
+            val told = ground.heard<RetryEvent.Unavailable>().single()
+            assertEquals("OkHttp ${OkHttp.VERSION} is there, and Comeback needs 5.4 or newer", told.cause.message)
         }
 
     @Test

@@ -200,3 +200,22 @@ internal class SpeakingGarbage : RawServer() {
         source.readByte()
     }
 }
+
+/** A proxy that answers every CONNECT with [code]. */
+internal class TunnelRefusing(
+    private val code: Int,
+) : RawServer() {
+    override fun serve(
+        number: Int,
+        socket: Socket,
+    ) {
+        val source = socket.source().buffer()
+        generateSequence { source.readUtf8Line() }.takeWhile { it.isNotEmpty() }.count()
+        heads.incrementAndGet()
+        socket
+            .sink()
+            .buffer()
+            .writeUtf8("HTTP/1.1 $code No\r\nContent-Length: 0\r\n\r\n")
+            .flush()
+    }
+}
