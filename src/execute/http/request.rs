@@ -274,7 +274,7 @@ fn invalid(error: reqwest::Error) -> HttpError {
 
 fn facts(template: &Template, policy: &RetryPolicy, method: Method) -> RequestFacts {
     let headers = template.request().headers();
-    // What is not text is no key either: it cannot be blank.
+    // A value that is not text stands as "?": it is not blank, so it counts as a key.
     let lines = |name: &str| -> Vec<&str> {
         let all = headers.get_all(name).iter();
         all.map(|line| line.to_str().unwrap_or("?")).collect()
