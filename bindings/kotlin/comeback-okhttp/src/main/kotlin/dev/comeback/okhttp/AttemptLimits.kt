@@ -8,7 +8,7 @@ import okio.AsyncTimeout
 import java.util.concurrent.TimeUnit.MILLISECONDS
 import java.util.concurrent.TimeUnit.NANOSECONDS
 
-/** This chain with the client's timeouts shortened to [inactivityNanos], and that for connecting to [connectNanos] too. Itself where nothing gets shorter. */
+/** This chain with the client's timeouts shortened to [inactivityNanos], and its connect timeout also to [connectNanos]. The chain itself if nothing gets shorter. */
 internal fun Interceptor.Chain.limitedTo(
     inactivityNanos: Long?,
     connectNanos: Long?,
@@ -20,7 +20,7 @@ internal fun Interceptor.Chain.limitedTo(
     return chain
 }
 
-/** The shorter limit; null is none. */
+/** The shorter limit; null means no limit. */
 internal fun shorter(
     one: Long?,
     other: Long?,
@@ -51,7 +51,7 @@ internal class CutTimer(
         enter()
     }
 
-    /** Whether that came first; the call is cancelled then. */
+    /** Whether the timer came first; then the call is cancelled. */
     fun stop(): Boolean {
         val isOver = exit()
         // The timer's own thread may only be about to do it.

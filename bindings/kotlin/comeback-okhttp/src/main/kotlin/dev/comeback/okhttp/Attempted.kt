@@ -1,4 +1,4 @@
-// One attempt, and what came of it.
+// One attempt, and its outcome.
 package dev.comeback.okhttp
 
 import dev.comeback.orNull
@@ -21,12 +21,12 @@ internal sealed class Attempted {
         val isInterrupt: Boolean = (orNull { isInterrupt(exception) } ?: false).also { if (it) Thread.currentThread().interrupt() }
     }
 
-    /** It threw what is no I/O error: not ours to judge. */
+    /** It threw something that is no I/O error. Comeback does not judge it. */
     class Broke(
         val thrown: Throwable,
     ) : Attempted()
 
-    /** Its own limit came first, and its call is cancelled for it. */
+    /** It reached its own limit first, and its call was cancelled. */
     class Cut(
         val response: Response?,
         val exception: IOException?,

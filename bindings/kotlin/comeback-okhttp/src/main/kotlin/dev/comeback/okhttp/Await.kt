@@ -1,4 +1,4 @@
-// A call as a coroutine sees it. Coroutines are optional: who does not call this needs none.
+// Call.await() for coroutines, which are an optional dependency: only this file needs them.
 @file:JvmName("ComebackCalls")
 
 package dev.comeback.okhttp
@@ -14,8 +14,8 @@ import kotlin.coroutines.EmptyCoroutineContext
 import kotlin.coroutines.resumeWithException
 
 /**
- * Enqueues this call and suspends until its response is there, which the caller has to close. Cancelling the coroutine cancels the call at once, be
- * it in an attempt or in a wait; a response that comes all the same is closed.
+ * Enqueues this call and suspends until its response is there. The caller must close the response. Cancelling the coroutine cancels the call at once, in an
+ * attempt or in a wait; a response that comes after that is closed.
  *
  * @throws IOException as the call does, with its report
  */

@@ -9,13 +9,13 @@ import okhttp3.Response
 import java.io.IOException
 
 /**
- * Hooks of one client. They are called on the thread that runs the call, by many calls at once, and should be quick. A hook that throws counts as
- * one that answered null.
+ * Hooks of one client. They are called on the thread that runs the call, by many calls at once, and should be quick. A hook that throws counts as one that
+ * returned null.
  */
 public class ComebackOkHttp {
     /**
-     * The policies that a Retrofit method can name in [Retry], beside `default`, `read`, `payment`, `batch` and `off`. One of the same name takes
-     * such a one's place.
+     * The policies that a Retrofit method can name in [Retry], besides `default`, `read`, `payment`, `batch` and `off`. A policy with one of these names
+     * replaces it.
      */
     public var policies: Map<String, RetryPolicy> = emptyMap()
 

@@ -1,4 +1,4 @@
-// Waits of a factory's calls that something has ended: they are gone on with together, away from the thread that ended them.
+// Waits of a factory's calls that have been ended. They are continued together, not on the thread that ended them.
 package dev.comeback.okhttp
 
 import dev.comeback.Time
@@ -6,8 +6,8 @@ import dev.comeback.orNull
 import java.util.concurrent.atomic.AtomicReference
 
 /**
- * An edge may end thousands of waits, and whoever tells of it has others to tell: for that thread each costs one exchange of a reference. Who adds to
- * none has the rest scheduled, so at most one task is, and none is missing.
+ * An edge may end thousands of waits, and the thread that reports it has more to do: for that thread each wait costs one exchange of a reference. Adding to
+ * an empty list schedules a task that continues all of them, so at most one task is scheduled and no wait is forgotten.
  */
 internal class EndedWaits(
     private val time: Time,

@@ -14,12 +14,12 @@ import okhttp3.Response
 
 /**
  * Adds Comeback to this client. Interceptors added before it run once per call, those added after it once per attempt: signing, authentication and
- * logging belong after it. Network interceptors belong before it, or a replayed body cannot be compared with its first writing; so does an
- * [okhttp3.EventListener], or a call that is enqueued inside `retry { }` does not know of the block.
+ * logging belong after it. Add network interceptors before it; otherwise a repeated body cannot be compared with its first writing. Set an
+ * [okhttp3.EventListener] before it too; otherwise a call that is enqueued inside `retry { }` does not know of the block.
  *
- * An interceptor after it may send requests by another client. A client with Comeback tells this one of them, whatever its policy, and the call is
- * repeated only if they may be too. What another client without Comeback sends is not seen: such an interceptor makes of a request that it sent, and
- * of which it then says that no host was reached, one that is sent again.
+ * An interceptor after it may send requests through another client. A client with Comeback reports them here, whatever its policy, and the call is repeated
+ * only if they may be repeated too. What a client without Comeback sends is not seen: if it sends a request and then fails as if no host had been
+ * reached, the request is sent again.
  */
 @JvmOverloads
 public fun OkHttpClient.Builder.comeback(
@@ -49,8 +49,8 @@ public fun Comeback.callFactory(
 public fun Request.Builder.retryPolicy(policy: RetryPolicy): Request.Builder = tag(RetryPolicy::class.java, policy)
 
 /**
- * Gives this request an idempotency key if it has none: one for all attempts and redirects. With it the request may be repeated, so the server has to
- * know the key's meaning.
+ * Gives this request an idempotency key if it has none: one for all attempts and redirects. With a key the request may be repeated, so the server must
+ * support idempotency keys.
  */
 public fun Request.Builder.makeIdempotencyKey(): Request.Builder = tag(MakeIdempotencyKey::class.java, MakeIdempotencyKey)
 

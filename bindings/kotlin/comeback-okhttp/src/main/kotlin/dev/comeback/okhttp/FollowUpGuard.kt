@@ -1,4 +1,4 @@
-// Keeps OkHttp from following up a 408 or a 503 by itself, and from stumbling over a large Retry-After, without anybody outside noticing.
+// Keeps OkHttp from following up a 408 or a 503 by itself, and from failing at a large Retry-After. Outside nobody sees the change.
 package dev.comeback.okhttp
 
 import okhttp3.Headers

@@ -1,4 +1,4 @@
-// The app's hooks: what they throw ends here, and no body passes through them.
+// The app's hooks. What they throw is ignored, and they cannot read a body.
 package dev.comeback.okhttp
 
 import dev.comeback.OutcomeClass
@@ -43,7 +43,7 @@ internal class Hooks(
     ): OutcomeClass? = classify?.let { hook -> orNull { hook(request, null, exception) } }
 }
 
-/** Says what a body is without letting anyone read it: the app still needs it whole. */
+/** Shows a body's type and length, but cannot be read: the app still needs the whole body. */
 private class Unreadable(
     private val body: ResponseBody,
 ) : ResponseBody() {

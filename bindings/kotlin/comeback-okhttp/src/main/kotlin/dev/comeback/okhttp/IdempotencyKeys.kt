@@ -9,8 +9,8 @@ import java.util.UUID
 internal object MakeIdempotencyKey
 
 /**
- * The keys of one [okhttp3.Call]. An interceptor outside may send the same request through Comeback again, and that is the same logical call; but it
- * may also send another one, and that must not carry the first one's key.
+ * The keys of one [okhttp3.Call]. An interceptor further out may send the same request through Comeback again; that is the same logical call. It may also
+ * send a different request, which must not have the first one's key.
  */
 internal class IdempotencyKeys {
     private val keyed = ArrayList<Pair<Request, String>>(1)

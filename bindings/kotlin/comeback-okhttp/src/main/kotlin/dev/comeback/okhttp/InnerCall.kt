@@ -1,4 +1,4 @@
-// A call inside an attempt of a layer further out: this layer stands down, and tells that one of the request.
+// A call inside an attempt of a layer further out: this layer stands down, and reports the request to it.
 package dev.comeback.okhttp
 
 import dev.comeback.DriverFacts
@@ -14,8 +14,8 @@ import okhttp3.Response
 import java.io.IOException
 
 /**
- * The request goes once. It is told when this is made, before anything of it goes out, and again when it has ended: until then it may have gone out.
- * A key that the policy wants is made all the same, since the server may insist on one; it does not make the request repeatable.
+ * The request goes once. It is reported when this object is made, before anything of it goes out, and again when it has ended; until then it counts as sent. A
+ * key that the policy wants is made all the same, because the server may require one; it does not make the request repeatable.
  */
 internal class InnerCall(
     private val setup: Setup,
@@ -89,8 +89,8 @@ internal fun tellOnSameCall(
 }
 
 /**
- * Notes for a call that is made inside a block that it belongs to it: enqueued, it runs on another thread. Without a block it costs a look at the
- * thread.
+ * Notes on a call that it was made inside a block, because an enqueued call runs on another thread. Without a block this costs one look-up of a thread
+ * local.
  */
 internal class BlockNoting(
     private val setup: Setup,

@@ -1,4 +1,4 @@
-// Asks for a name again on Android, where the system's resolver would repeat a failure from memory.
+// Looks up a name again on Android, where the system's resolver would only repeat a remembered failure.
 package dev.comeback.okhttp
 
 import dev.comeback.NameLookUp
@@ -7,8 +7,8 @@ import okhttp3.Dns
 import java.net.InetAddress
 
 /**
- * For the attempts of a call after the one that did not find a name; the first attempt is the client's own. What is not found here, a name of a hosts
- * file for instance, the system is asked for all the same. Two with the same [names] are equal: connections are pooled and shared by resolver.
+ * For the attempts of a call after one that did not find a name; the first attempt uses the client's own resolver. If a name is not found here, for instance
+ * one from a hosts file, the system is asked. Two objects with the same [names] are equal, because OkHttp pools and shares connections by resolver.
  */
 internal data class RepeatedLookUp(
     private val names: NameLookUp,
@@ -19,7 +19,7 @@ internal data class RepeatedLookUp(
     override fun lookup(hostname: String): List<InetAddress> = orNull { names.lookUpAgain(hostname) } ?: Dns.SYSTEM.lookup(hostname)
 
     companion object {
-        /** Null where the app chose a resolver of its own, or the platform knows no better than the client: [names] is null. */
+        /** Null if the app chose a resolver of its own, or if the platform has no better one ([names] is null). */
         fun insteadOf(
             dns: Dns,
             names: NameLookUp?,

@@ -1,4 +1,4 @@
-// A body's replay is not taken on trust: what each attempt writes is summed, and one that writes something else never reaches the server whole.
+// Checks that a body is the same in each attempt: what is written is summed, and an attempt that writes something else never reaches the server whole.
 package dev.comeback.okhttp
 
 import okhttp3.Interceptor
@@ -15,8 +15,8 @@ import java.net.ProtocolException
 import java.util.zip.CRC32
 
 /**
- * What the attempts of one call wrote of [body]. The client's own re-sends within an attempt (a redirect, a token refresh) are as they would be without
- * us; they are compared with earlier attempts only.
+ * What the attempts of one call wrote of [body]. The client's own re-sends within an attempt (a redirect, a token refresh) are compared with earlier attempts
+ * only, not with each other.
  */
 internal class Replay(
     val body: RequestBody,
@@ -168,8 +168,8 @@ private class SummedBody(
 }
 
 /**
- * A network interceptor, further in than the app's. The body is summed where it is the app's own: what an interceptor makes of it may be another each
- * time. Where network interceptors of the app's are further in, they see the app's body, and it is not summed.
+ * A network interceptor, further in than the app's. It sums the app's own body, because what an interceptor makes of it may differ each time. If the app has
+ * network interceptors further in, they see the app's body, and it is not summed.
  */
 internal object ReplayCheck : OwnInterceptor {
     override fun intercept(chain: Interceptor.Chain): Response {

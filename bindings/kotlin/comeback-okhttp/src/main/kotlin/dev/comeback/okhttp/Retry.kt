@@ -2,7 +2,7 @@
 package dev.comeback.okhttp
 
 /**
- * The policy of a Retrofit service method, for [ComebackInterceptor] and [ComebackCallFactory]: one by its name, and values over it.
+ * The policy of a Retrofit service method, for [ComebackInterceptor] and [ComebackCallFactory]: its name, and values that replace the policy's own.
  *
  * ```
  * @Retry("payment")

@@ -133,7 +133,7 @@ internal class RetryCall(
         becomesKnown: () -> Unit,
     ) {
         synchronized(listeners) {
-            // Who cancelled before has not seen this attempt, and the listeners were told.
+            // A cancel before this did not see this attempt. The listeners have been told.
             if (canceled) attempt.cancel()
             listeners.forEach(attempt::addEventListener)
             becomesKnown()

@@ -12,7 +12,7 @@ import java.util.WeakHashMap
  * executed on its caller's own thread holds no slot.
  */
 internal object WaitingSlots {
-    /** What a call sleeps in that holds no slot, or that does not sleep. */
+    /** For a call that holds no slot, or that does not sleep. */
     val NONE = Closeable {}
 
     private val dispatchers = WeakHashMap<Dispatcher, Sleepers>()
@@ -50,7 +50,7 @@ internal object WaitingSlots {
     }
 }
 
-/** The dispatcher whose slot [call] holds, or null if it holds none. OkHttp tells only by the name it gives to the thread of an enqueued call. */
+/** The dispatcher whose slot [call] holds, or null if it holds none. Only the name of an enqueued call's thread shows this. */
 private fun dispatcherOf(call: Call): Dispatcher? {
     val isEnqueued = Thread.currentThread().name == "OkHttp ${call.request().url.redact()}"
     return if (isEnqueued) (call as? RealCall)?.client?.dispatcher else null
