@@ -1,9 +1,9 @@
-// Tells Ktor's Apache5 engine not to send requests again by itself: else a GET goes twice for each attempt, after a 503 and after a fault.
+// Tells Ktor's Apache5 engine not to re-send requests by itself. Otherwise a GET would go twice in each attempt, after a 503 and after a fault.
 package dev.comeback.ktor
 
 import dev.comeback.orNull
 
-/** By reflection, for one call on an engine that few apps have. Requests with a body it never sends again: Ktor's are not repeatable to it. */
+/** By reflection, because it is one call on an engine that few apps have. The engine never re-sends a body: to it Ktor's bodies are not repeatable. */
 internal object Apache5 {
     private const val CONFIG = "io.ktor.client.engine.apache5.Apache5EngineConfig"
 

@@ -29,8 +29,8 @@ import kotlin.coroutines.intrinsics.suspendCoroutineUninterceptedOrReturn
 import kotlin.coroutines.resumeWithException
 
 /**
- * Sends [request] in the caller's own coroutine, as it would be sent without Comeback. That coroutine goes on when the attempt ends; or when it is ended
- * and does not notice, for instance because a plugin further in does not let itself be cancelled: then it goes on alone, and what it brings is closed.
+ * Sends [request] in the caller's own coroutine, as it would be sent without Comeback. That coroutine goes on when the attempt ends. If the attempt is ended
+ * but does not stop, for instance because a plugin further in cannot be cancelled, the caller goes on without it, and what it brings is closed.
  */
 internal class Attempt(
     private val loop: SendLoop,
@@ -145,7 +145,7 @@ internal class Attempt(
 
     /** It was ended some time ago, and the caller waits no longer. */
     fun leaveAlone() {
-        // So many that one more would not matter to anybody but the memory.
+        // A limit, so that attempts that do not stop cannot fill the memory.
         if (setup.alone.incrementAndGet() > MOST_ALONE || !leave()) {
             setup.alone.decrementAndGet()
             return
@@ -193,15 +193,15 @@ internal class Attempt(
             return others + before.told
         }
 
-    /** A key that was put in the place of the call's is none. */
+    /** A key that replaced the call's key does not count. */
     private fun head(other: EngineRequest): RequestHead {
         val head = other.request.head(facts.keyHeader)
         return if (head.key == loop.head.key) head else head.withoutKey()
     }
 
     /**
-     * Positive proof that no request of this attempt wrote its head; then none will. [failure] is what reached us; a plugin further in may have thrown
-     * it, about something else, and then it proves nothing. Null: nothing did, the attempt was ended.
+     * Positive proof that no request of this attempt wrote its head; after this none will. [failure] is what reached this layer, or null if the attempt was
+     * ended. A plugin further in may have thrown it because of something else; then it proves nothing.
      */
     fun sentNothing(failure: Throwable?): Boolean {
         val last = inEngine ?: return false
@@ -257,7 +257,7 @@ internal class Attempt(
     /** The limit was ours, so the caller hears of a timeout, as Ktor says it. */
     private fun timeout() = HttpRequestTimeoutException(request.url.buildString(), limit.hardNanos?.let { it / NANOS_PER_MILLI })
 
-    /** What it came to is of no use any more, and a wait must not hold its connection. */
+    /** Its response is not needed any more, and a wait must not hold its connection. */
     fun discard() {
         orNull { call?.cancel() }
         job.cancel()

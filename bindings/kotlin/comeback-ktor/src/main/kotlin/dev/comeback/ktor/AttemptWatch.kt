@@ -16,8 +16,8 @@ import kotlin.time.Duration.Companion.milliseconds
 import kotlin.time.Duration.Companion.nanoseconds
 
 /**
- * In the time and the scope of the client, as Ktor's own timeouts are: a test's virtual time ends no attempt on a real network. It costs as little as it
- * can: a coroutine is made only when there is something to ask.
+ * It runs in the client's time and scope, as Ktor's own timeouts do, so a test's virtual time ends no attempt on a real network. It makes a coroutine only
+ * when there is something to ask.
  */
 internal class AttemptWatch(
     private val attempt: Attempt,
@@ -53,7 +53,7 @@ internal class AttemptWatch(
         unwatch()
     }
 
-    /** A request of the attempt goes out. After a head it is another one, for instance with a fresh token; what the attempt may take is still the same. */
+    /** A request of the attempt goes out. After a head it is a further request, for instance with a fresh token; the attempt's limit stays the same. */
     fun goesOut() {
         synchronized(this) {
             if (isOver || !hasHead) return

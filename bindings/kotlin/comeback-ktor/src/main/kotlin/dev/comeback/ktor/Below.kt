@@ -43,7 +43,7 @@ internal class Below(
         told?.ended(inEngine.sentNothing())
     }
 
-    /** An upgrade: nobody tells what becomes of it. */
+    /** An upgrade: its end is not reported. */
     fun passesUnheard(request: HttpRequestBuilder) {
         outer.request(policy, request.head(facts.keyHeader), keyIsMade)
     }

@@ -1,4 +1,4 @@
-// Whether a body that is sent again is the one that was sent before: not taken on trust, but counted and summed.
+// Checks that a body that is sent again is the one that was sent before: its bytes are counted and summed.
 package dev.comeback.ktor
 
 import java.io.IOException
@@ -13,7 +13,7 @@ internal class BodySum {
     /** A writing begins. */
     fun writing(): Writing = Writing()
 
-    /** One writing. As far as an earlier one came it has to be the same; a shorter one is compared as its beginning. */
+    /** One writing. It must be the same as every earlier one, as far as that one came. */
     inner class Writing {
         private val crc = CRC32()
         private var count = 0L
@@ -50,5 +50,5 @@ internal class BodySum {
     }
 }
 
-/** Ends an attempt whose body is another than the attempt before wrote. */
+/** Ends an attempt whose body differs from what the attempt before wrote. */
 internal class BodyChangedException : IOException("the request's body is not the same as the one that was sent before")

@@ -42,7 +42,7 @@ internal class BodyWatch private constructor(
     @Volatile
     private var isReplaced = false
 
-    /** An engine asked for what it writes, which it does after a request's head. Of bytes nobody knows: they may be asked for before. */
+    /** An engine asked for what the body writes, which it does after a request's head. For bytes this is not known: they may be asked for earlier. */
     @Volatile
     var isAskedFor: Boolean = false
         private set
@@ -75,7 +75,7 @@ internal class BodyWatch private constructor(
             // What cannot change.
             is TextContent, is FormDataContent -> body
 
-            // Bytes that a plugin has put in the place of the app's body are that plugin's.
+            // A plugin has replaced the app's body with bytes of its own.
             is OutgoingContent.ByteArrayContent if body !== inner -> body.also { isReplaced = true }
 
             is Bytes -> body.also { summed(it.bytes()) }

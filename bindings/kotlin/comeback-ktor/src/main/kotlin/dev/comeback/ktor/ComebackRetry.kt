@@ -1,4 +1,4 @@
-// The door into Comeback: which requests of a Ktor client it looks after, and under which policy.
+// The plugin: which requests of a Ktor client Comeback handles, and under which policy.
 package dev.comeback.ktor
 
 import dev.comeback.Comeback
@@ -25,25 +25,25 @@ import io.ktor.util.pipeline.PipelinePhase
  * http.post("/orders") { retryPolicy(RetryPolicy.PAYMENT) }
  * ```
  *
- * A first attempt goes as it would without this. What reaches the caller is the last attempt's response or exception, with a report attached
- * ([retryReport], [dev.comeback.retryReport]); if that response had to be closed before a wait that then was cut short, a
- * [dev.comeback.RetryStoppedException]. A call that waits holds neither thread nor connection; it ends with its coroutine, with the client, with
- * [Comeback.close]. An attempt on a network that is gone is begun anew when the next one is there, if the request may go again. Redirects belong to
- * the call they came in. Web-socket upgrades pass; so does everything inside `comeback.retry { }`, which then has the call.
+ * A first attempt goes as it would without this. The caller gets the last attempt's response or exception, with a report attached ([retryReport],
+ * [dev.comeback.retryReport]). If that response was closed before a wait and the call ended in the wait, it is a [dev.comeback.RetryStoppedException]. A call
+ * that waits holds neither a thread nor a connection; it ends with its coroutine, with the client, and with [Comeback.close]. An attempt on a network that is
+ * gone is begun anew on the next network, if the request may go again. Redirects belong to their call. Web-socket upgrades pass. Inside
+ * `comeback.retry { }` the plugin stands down, and the block decides.
  *
- * **What must not be repeated is not.** A failure counts as never sent only by proof about all that was sent in this attempt, whatever plugins further in
- * do: the OkHttp engine tells when a head goes out; of other engines only what they themselves threw counts, by its type. Install this before plugins that
- * send several requests, such as `Auth`.
+ * **A request that must not be repeated is not.** A failure counts as never sent only with proof about everything that was sent in this attempt, whatever
+ * plugins further in do. The OkHttp engine says when a head goes out; for other engines only exceptions that they threw themselves count, by their type.
+ * Install this before plugins that send several requests, such as `Auth`.
  *
- * Ktor's OkHttp engine is told what it must not send again by itself. That needs OkHttp 5.4, which Ktor 3.6 brings, and an engine that is not in use yet;
- * `install` throws an [IllegalStateException] otherwise, which names the way out. A shared engine is prepared by `comeback()` in its configuration
+ * Ktor's OkHttp engine is told what it must not re-send by itself. That needs OkHttp 5.4, which Ktor 3.6 brings, and an engine that is not in use yet;
+ * otherwise `install` throws an [IllegalStateException] that says what to do. A shared engine is prepared by `comeback()` in its configuration
  * (`OkHttpConfig.comeback`). CIO sends nothing again by itself, Apache5 is told not to. The Java engine sends a GET or HEAD again when the server dropped its
  * idle connection, whatever the policy says; Android's engine may do so too.
  *
  * After the network has changed, attempts through the OkHttp engine use no connection from before. CIO makes a new connection for each request unless
  * `pipelining` is on. Java's connections are that engine's own, and may be dead.
  *
- * Of [HttpTimeout] that was installed before this the request timeout limits the whole call, waits included; installed after it, each attempt.
+ * The request timeout of [HttpTimeout] limits the whole call, waits included, if it was installed before this; installed after this, it limits each attempt.
  *
  * An interceptor of Comeback's inside Ktor's OkHttp engine stands down.
  */

@@ -10,11 +10,11 @@ import io.ktor.utils.io.KtorDsl
 
 /**
  * The configuration of [ComebackRetry]. Hooks are called in the coroutine of the call, by many calls at once, and should be quick. A hook that throws
- * counts as one that answered null, or did nothing.
+ * counts as one that returned null, or did nothing.
  */
 @KtorDsl
 public class ComebackRetryConfig {
-    /** The app's own; it has to be set. */
+    /** The app's own. It must be set. */
     public var comeback: Comeback? = null
 
     /** The policy of all requests that have none of their own. */
@@ -33,7 +33,7 @@ public class ComebackRetryConfig {
     public var label: ((request: HttpRequestBuilder) -> String?)? = null
 
     /**
-     * How many requests one call may send in this client, as `install(HttpSend) { maxSendCount = … }` says; a policy has to stay below it, for
+     * How many requests one call may send in this client, as `install(HttpSend) { maxSendCount = … }` says. A policy's attempts must be fewer, because
      * redirects and authentication count too.
      */
     public var maxSendCount: Int = 20
@@ -41,8 +41,8 @@ public class ComebackRetryConfig {
     internal var modifyRequest: ComebackModifyRequestContext.(HttpRequestBuilder) -> Unit = {}
 
     /**
-     * Changes a request before it goes again; the first attempt goes as it is. Method, body and idempotency key stay what they are, whatever [block]
-     * does to them: by them it was judged whether the request may go again.
+     * Changes a request before it goes again; the first attempt goes as it is. Changes of method, body and idempotency key are undone, because they decided
+     * whether the request may go again.
      */
     public fun modifyRequest(block: ComebackModifyRequestContext.(request: HttpRequestBuilder) -> Unit) {
         modifyRequest = block
@@ -50,7 +50,7 @@ public class ComebackRetryConfig {
 }
 
 /**
- * What led to the attempt that is about to be made. Exactly one of [response] and [cause] is set, or neither after an attempt that was given up.
+ * What led to the next attempt. Exactly one of [response] and [cause] is set, or neither after an abandoned attempt.
  *
  * @property request the original request
  * @property response what the attempt before came back with; its body is closed

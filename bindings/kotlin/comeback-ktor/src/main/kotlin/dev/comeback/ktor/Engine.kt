@@ -1,4 +1,4 @@
-// What must be known of a client's engine, and what it is told: limits, and what it must not send again by itself.
+// What Comeback must know about a client's engine, and what it tells the engine: limits, and what it must not re-send by itself.
 package dev.comeback.ktor
 
 import dev.comeback.Comeback
@@ -58,7 +58,7 @@ internal class Engine(
         request.setCapability(HttpTimeoutCapability, limited)
     }
 
-    /** How long a failed look-up stays cached below the engine; an own resolver is taken to ask each time. */
+    /** How long the platform remembers a failed look-up; a resolver of the engine's own is assumed to ask each time. */
     fun failedLookUpNanos(): Long = if (withOptional { OkHttpEngines.hasOwnDns(client) } == true) 0 else FailedLookUps.cachedNanos()
 
     /** Null where that engine is not on the class path. */

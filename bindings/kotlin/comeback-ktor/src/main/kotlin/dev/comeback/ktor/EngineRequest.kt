@@ -1,4 +1,4 @@
-// One request that has entered the engine, and what is known of its way from there: the ground of every "nothing was sent".
+// One request that has entered the engine, and what is known of it from there. Every "nothing was sent" rests on this.
 package dev.comeback.ktor
 
 import dev.comeback.OuterAttempt
@@ -11,7 +11,7 @@ import java.util.concurrent.ConcurrentHashMap
 import java.util.concurrent.atomic.AtomicLong
 
 /**
- * An attempt may make several: a redirect, a fresh token, another host. Only what is true of all of them is proof.
+ * An attempt may make several requests: a redirect, a fresh token, another host. Only what is true of all of them is proof.
  *
  * @param request as it entered
  * @param outer the attempt it belongs to, as layers inside the engine see it
@@ -63,7 +63,7 @@ internal class EngineRequest(
         number?.let(byNumber::remove)
     }
 
-    /** Inside the engine: a head is about to be written. False: it must not be, for the attempt was ended meanwhile. */
+    /** Inside the engine: a head is about to be written. False: it must not be written, because the attempt was ended meanwhile. */
     @Synchronized
     fun goesOut(): Boolean {
         if (!isClosed) isOut = true

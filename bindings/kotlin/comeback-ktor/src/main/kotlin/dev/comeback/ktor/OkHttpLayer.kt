@@ -61,8 +61,8 @@ internal object HeadsAsSent : Interceptor {
 }
 
 /**
- * The first network interceptor: past it a head is written. And it keeps OkHttp from following up a 408 or a 503 by itself, or from stumbling over a
- * large Retry-After: OkHttp reads a plain number there, so the number gets a plus sign until [HeadsAsSent].
+ * The first network interceptor: after it a head is written. It also keeps OkHttp from following up a 408 or a 503 by itself, and from failing at a large
+ * Retry-After: OkHttp reads a plain number there, so the number gets a plus sign, which [HeadsAsSent] removes.
  */
 internal object EngineExit : Interceptor {
     override fun intercept(chain: Interceptor.Chain): Response {

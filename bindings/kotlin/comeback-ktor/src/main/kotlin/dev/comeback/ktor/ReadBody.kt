@@ -33,13 +33,13 @@ internal suspend fun HttpClientCall.withBodyRead(most: Long): HttpClientCall {
     val read = Buffer()
     while (read.size < most && content.awaitContent()) content.readBuffer.readAtMostTo(read, most - read.size)
     content.rethrowCloseCauseIfNeeded()
-    // One more look: a body of just that length has ended.
+    // One more read: a body of exactly that length has ended.
     if (read.size == most && content.awaitContent()) {
         val begun = BegunChannel(read, content)
         return replaceResponse { begun }
     }
     content.rethrowCloseCauseIfNeeded()
-    // Not each engine says that a body was cut off.
+    // Not every engine says that a body was cut off.
     if (response.promisedMoreThan(read.size)) throw EOFException("the body ended early")
     val whole = read.readByteArray()
     return replaceResponse { ByteReadChannel(whole) }

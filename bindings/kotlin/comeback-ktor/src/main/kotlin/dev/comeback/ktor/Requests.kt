@@ -13,16 +13,16 @@ public fun HttpRequestBuilder.retryPolicy(policy: RetryPolicy) {
 }
 
 /**
- * Gives this request an idempotency key if it has none: one for all attempts and redirects. With it the request may be repeated, so the server has to
- * know the key's meaning.
+ * Gives this request an idempotency key if it has none: one for all attempts and redirects. With a key the request may be repeated, so the server must
+ * support idempotency keys.
  */
 public fun HttpRequestBuilder.makeIdempotencyKey() {
     choose(MAKE_KEY, Unit)
 }
 
 /**
- * Vouches that this request's body is the same each time it is asked for, byte for byte, for instance a file's. Without it a channel or a stream is
- * sent once; texts, bytes and forms need no word.
+ * Promises that this request's body is the same each time, byte for byte, for instance a file's. Without this a channel or a stream is sent once. Texts, bytes
+ * and forms do not need it.
  */
 public fun HttpRequestBuilder.replayableBody() {
     choose(REPLAYABLE, Unit)
@@ -42,7 +42,7 @@ internal class Choices(
 internal val HttpRequestBuilder.choices: Choices
     get() = if (CHOSEN in attributes) Choices(attributes.getOrNull(POLICY), MAKE_KEY in attributes, REPLAYABLE in attributes) else NONE
 
-/** Each by itself: a request that takes another's attributes keeps those of its own choices that the other did not make. */
+/** Each choice is an attribute of its own: a request that takes over another's attributes keeps its own choices, unless the other made the same. */
 private fun <T : Any> HttpRequestBuilder.choose(
     choice: AttributeKey<T>,
     value: T,

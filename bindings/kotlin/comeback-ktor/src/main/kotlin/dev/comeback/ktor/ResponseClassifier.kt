@@ -1,4 +1,4 @@
-// What Ktor's responses and exceptions say to retry { } around a Ktor call.
+// Judges Ktor's responses and exceptions for retry { } around a Ktor call.
 package dev.comeback.ktor
 
 import dev.comeback.coroutines.AttemptResult
@@ -8,8 +8,8 @@ import io.ktor.client.statement.HttpResponse
 import io.ktor.http.HttpHeaders
 
 /**
- * For `comeback.retry { }` around a Ktor call, inside which the plugin stands down: a response returned by the block, or thrown because of
- * `expectSuccess`, counts by its status, with its Retry-After.
+ * For `comeback.retry { }` around a Ktor call, where the plugin stands down. A response that the block returns, or that is thrown because of
+ * `expectSuccess`, is judged by its status and its Retry-After.
  */
 public object ResponseClassifier : RetryClassifier {
     override fun ofResult(result: Any?): AttemptResult? = (result as? HttpResponse)?.let(::status)
