@@ -18,7 +18,7 @@ use crate::told::{End, EndKind, Told};
 /// Threads that calls run on. They wait for sockets and decide; a phone needs no more.
 const WORKERS: usize = 2;
 
-/// Threads at most that wait for the system's name look-ups, which know no other way. They come when needed, and go.
+/// The most threads that wait for the system's look-ups, which block. They are made when needed, and end.
 const LOOK_UPS: usize = 16;
 
 /// What is set once.
@@ -51,7 +51,7 @@ pub enum Link {
 pub enum ClientProblem {
     /// The client was closed.
     Closed,
-    /// The settings are refused, the runtime cannot be had, or an argument is not what it should be.
+    /// The settings are invalid, the runtime cannot be made, or an argument is invalid.
     Refused { problem: String },
 }
 
@@ -113,7 +113,7 @@ impl Client {
         }))
     }
 
-    /// Starts a call under a number that no other call in flight has. What becomes of it `receive` tells: its events, then its end.
+    /// Starts a call under a number that no other call in flight has. `receive` returns its events, then its end.
     pub fn start(&self, call: i64, request: Request) -> Result<(), ClientProblem> {
         let policy = request.policy.as_deref().map(stored::policy).transpose()?;
         let ending = self.mailbox.enter(call)?;

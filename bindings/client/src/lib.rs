@@ -1,8 +1,8 @@
 //! The executor over reqwest for Kotlin: exports only, thin. Every rule is the core's, every attempt the executor's.
 //!
-//! Nothing here calls into Kotlin. A call is started and has a number; what becomes of it (its events, in order, and then its end, exactly
-//! one) lies in a mailbox that one Kotlin thread empties by [`Client::receive`]. Callbacks would run on the runtime's workers, which the
-//! virtual machine would have to attach, and a callback that blocks would stop every other call.
+//! Nothing here calls into Kotlin. A started call has a number; its events, in order, and then exactly one end are put into a mailbox, which one Kotlin
+//! thread empties by [`Client::receive`]. Callbacks would run on the runtime's worker threads, which would have to be attached to the virtual
+//! machine, and a callback that blocks would stop every other call.
 //!
 //! The boundary's types are those of the core's: `i32`, `i64`, `bool`, `String`, bytes, options and lists of them, flat records, enums.
 //! Lengths are nanoseconds.

@@ -1,4 +1,4 @@
-//! Calls in flight, and what is to be told about them. Every call that was entered ends exactly once, whatever becomes of its task.
+//! Calls in flight, and the news about them for Kotlin. Every call that was entered ends exactly once, whatever happens to its task.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -29,7 +29,7 @@ pub(crate) enum NotEntered {
 }
 
 impl Mailbox {
-    /// A call begins. Its task owns what comes back: dropped without an end, it says so.
+    /// A call begins. Its task owns the returned value; if that is dropped without an end, it reports an end.
     pub(crate) fn enter(self: &Arc<Self>, call: i64) -> Result<Ending, NotEntered> {
         let mut state = self.lock();
         if state.closed {
@@ -53,7 +53,7 @@ impl Mailbox {
         }
     }
 
-    /// Ends a call's task; its end is told once it is gone. A call that is over is over.
+    /// Ends a call's task; the call's end is told when the task is gone. A call that is over stays over.
     pub(crate) fn cancel(&self, call: i64) {
         // Not under the lock: a task that ends in here tells its end.
         let task = self.lock().in_flight.get(&call).cloned().flatten();
@@ -67,7 +67,7 @@ impl Mailbox {
         self.arrived.notify_one();
     }
 
-    /// No call is entered any more; those in flight are to be ended by whoever owns the runtime. True the first time.
+    /// From now on no call is entered. The owner of the runtime has to end those in flight. True the first time.
     pub(crate) fn close(&self) -> bool {
         let was_closed = std::mem::replace(&mut self.lock().closed, true);
         self.arrived.notify_all();

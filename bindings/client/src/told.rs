@@ -1,4 +1,4 @@
-//! What becomes of a call, as it is told to Kotlin.
+//! What happens to a call, as it is told to Kotlin.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-// Hears when airplane mode is switched on and off: then the network is away because somebody wants it so.
+// Hears when the user switches airplane mode on and off, so that an offline state counts as deliberate.
 package dev.comeback.android
 
 import android.content.BroadcastReceiver

@@ -18,9 +18,9 @@ import java.util.concurrent.atomic.AtomicReference
  * val comeback = Comeback { connectivity = AndroidConnectivity(context) }
  * ```
  *
- * Making one and closing one do no work on the calling thread, whichever it is. However many there are, the process registers one callback, on a
- * thread of its own; the last one that is closed takes it back. Where nothing can be registered (no permission, too many callbacks, a faulty
- * system) the state stays unknown: nothing fails, and timers alone rule.
+ * Making and closing one do no work on the calling thread. However many there are, the process registers one callback, on a thread of its own; the last
+ * one that is closed unregisters it. If nothing can be registered (no permission, too many callbacks, a faulty system), the state stays unknown: nothing
+ * fails, and only timers end waits.
  *
  * It needs `android.permission.ACCESS_NETWORK_STATE`, which the artefact's manifest brings.
  *
@@ -42,12 +42,12 @@ public class AndroidConnectivity
 
     override fun subscribe(onChange: () -> Unit): Subscription = monitor.hub.subscribe(onChange)
 
-    /** The network is back, says an app that knows: every pending backoff ends. */
+    /** The app knows that the network is back. Every pending drawn wait ends. */
     public fun restored() {
         monitor.post { monitor.hub.restored() }
     }
 
-    /** Gives up this view; the last one ends the watching, and from then on nothing is known. May be called more than once. */
+    /** Closes this view. The last one ends the watching, and from then on nothing is known. May be called more than once. */
     override fun close() {
         if (closed.compareAndSet(false, true)) SharedMonitor.release()
     }

@@ -5,8 +5,8 @@ import android.os.Handler
 import dev.comeback.ManualConnectivity
 
 /**
- * From API 26 on the system promises that `onAvailable` is followed at once by what the network is like, from API 28 on in the same message to the
- * handler. So the arrival is told when the message that brought the capabilities is over. All members are for the handler's thread.
+ * From API 26 on the system promises that the network's capabilities follow `onAvailable` at once, from API 28 on in the same message to the handler. So
+ * the hub is told of the arrival when the message with the capabilities is over. All members are for the handler's thread.
  *
  * @param promisesCapabilities whether capabilities are sure to follow; if not, nothing is waited for
  */
@@ -78,7 +78,7 @@ internal class Arrivals(
     }
 
     private companion object {
-        /** After this a network whose capabilities never came is told all the same. */
+        /** After this time the hub is told of a network even if its capabilities never came. */
         const val BROKEN_PROMISE_MILLIS = 100L
     }
 }

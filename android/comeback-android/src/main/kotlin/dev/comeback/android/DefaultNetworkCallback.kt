@@ -9,7 +9,7 @@ import android.os.Handler
 import android.os.Looper
 import dev.comeback.ManualConnectivity
 
-/** Reads the facts out of each callback; what they mean is the hub's matter. A captive portal is a network that is not validated, a VPN is a network. */
+/** Reads the facts from each callback; the hub decides what they mean. A captive portal is a network that is not validated; a VPN is a network. */
 internal class DefaultNetworkCallback(
     private val handler: Handler,
     hub: ManualConnectivity,

@@ -13,9 +13,9 @@ import dev.comeback.ManualConnectivity
 import dev.comeback.NetworkState
 
 /**
- * All that is asked of the system is asked on this thread, and never inside a callback: a call to ConnectivityManager is one
- * to another process, and an answer got in a callback may be older than the callback. Nothing that goes wrong leaves this class; then the state is
- * unknown. The thread has the default priority: it is the one that wakes calls, and they wait behind its locks.
+ * The system is asked on this thread only, and never inside a callback: a call to ConnectivityManager goes to another process, and its answer inside a
+ * callback may be older than the callback. If anything goes wrong, the state is unknown; no exception leaves this class. The thread has the default
+ * priority, because it wakes calls and they wait for its locks.
  *
  * @param context the application's
  */
@@ -49,7 +49,7 @@ internal class NetworkMonitor(
                         !closed
                     }
                 if (isWanted) begin(own)
-                // Complete: who comes now posts.
+                // The list is complete: later actions are posted to the handler.
                 for (action in early) orNull(action)
                 early.clear()
                 if (!isWanted) end()
@@ -61,7 +61,7 @@ internal class NetworkMonitor(
         thread.start()
     }
 
-    /** Returns at once. A thread that has not come up yet sees it when it does. */
+    /** Returns at once. If the thread has not started yet, it ends when it does. */
     fun close() {
         val running =
             synchronized(lock) {
@@ -71,7 +71,7 @@ internal class NetworkMonitor(
         running?.post { end() }
     }
 
-    /** Runs [action] on the monitor's thread, as soon as that has come up; dropped if it no longer runs. */
+    /** Runs [action] on the monitor's thread, as soon as it has started; dropped if the thread has ended. */
     fun post(action: () -> Unit) {
         synchronized(lock) { handler.also { if (it == null) early += action } }?.post { orNull(action) }
     }
@@ -85,7 +85,7 @@ internal class NetworkMonitor(
         orNull { hub.warmUp() }
     }
 
-    /** Throws whatever the system does: SecurityException without the permission or on some Android 11, TooManyRequestsException … */
+    /** Throws what the system throws: SecurityException without the permission or on some Android 11, TooManyRequestsException … */
     private fun register(own: Handler) {
         val service = context.getSystemService(Context.CONNECTIVITY_SERVICE) as ConnectivityManager
         val callback = DefaultNetworkCallback(own, hub)

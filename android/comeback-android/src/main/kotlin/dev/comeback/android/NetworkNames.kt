@@ -1,4 +1,4 @@
-// Looks a name up again after it was not found, where the system itself would only repeat what it remembers.
+// Looks up a name again after it was not found. The system itself would only repeat what it remembers.
 package dev.comeback.android
 
 import android.annotation.TargetApi
@@ -23,8 +23,8 @@ internal fun interface Resolver {
 }
 
 /**
- * The system remembers a failed look-up for 2 s by host and network, and by host alone where no network was named. On the default network by name
- * the memory is another one; from API 29 on it can be passed by.
+ * The system remembers a failed look-up for 2 s, by host and network, or by host alone if no network was named. So a look-up on the default network, by its
+ * name, uses a different memory. From API 29 on a look-up can bypass the memory.
  *
  * @param isOffline whether it is known that there is no network, which is more than that [defaultNetwork] knows of none
  * @param defaultNetwork null if none is known
@@ -61,7 +61,7 @@ internal class NetworkNames(
         return bound != null && bound != network
     }
 
-    /** Known not to be there: so no failure is remembered by it. */
+    /** There is known to be no network, so no failure is remembered for it. */
     private object NoNetwork
 }
 
@@ -69,7 +69,7 @@ internal class NetworkNames(
 @Suppress("DEPRECATION")
 private fun processNetwork(): Network? = ConnectivityManager.getProcessDefaultNetwork()
 
-/** Asks the network's servers, whatever is remembered. Names that no server knows (of a hosts file, of mDNS) it does not find. */
+/** Asks the network's servers, whatever is remembered. It does not find names that no server knows (from a hosts file, from mDNS). */
 @TargetApi(Build.VERSION_CODES.Q)
 internal object UncachedResolver : Resolver {
     /** Servers that do not answer are given up by the system after a while; this is for when it does not. */
