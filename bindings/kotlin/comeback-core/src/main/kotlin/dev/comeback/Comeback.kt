@@ -32,6 +32,12 @@ public class Comeback internal constructor(
     internal val core: Core,
     /** What a call's waits are drawn from; null: from the operating system. */
     internal val seeds: (() -> Long)? = null,
+    /**
+     * See [Builder.transportExceptions].
+     *
+     * @suppress
+     */
+    @property:InternalComebackApi public val transportExceptions: Set<Class<out Throwable>> = emptySet(),
 ) : AutoCloseable {
     private val calls = AtomicLong()
     private val unavailableTold = ConcurrentHashMap.newKeySet<String>()
@@ -184,6 +190,16 @@ public class Comeback internal constructor(
         public var listener: RetryListener? = null
 
         /**
+         * Exceptions that a transport of the app's throws, subclasses included, where Comeback does not know that transport. One that has a cause is
+         * judged by it; one that has none is an I/O error of which nobody knows more, so its request goes again if it may be repeated. An exception that
+         * is neither the platform's nor the HTTP client's stops the call otherwise: it has a meaning that only the app knows.
+         *
+         * Apollo's `ApolloNetworkException` and Cronet's exceptions are known, as long as a shrinker does not rename them. A type that carries a server's
+         * answer does not belong here.
+         */
+        public var transportExceptions: Set<Class<out Throwable>> = emptySet()
+
+        /**
          * The time to live in; for tests.
          *
          * @suppress
@@ -202,7 +218,10 @@ public class Comeback internal constructor(
         internal var core: Core = NativeCore
 
         /** The [Comeback]. Its native library is loaded in the background. */
-        public fun build(): Comeback = Comeback(connectivity ?: ManualConnectivity(), listener, time, core, seeds).apply { warmUp() }
+        public fun build(): Comeback =
+            Comeback(connectivity ?: ManualConnectivity(), listener, time, core, seeds, transportExceptions.toSet()).apply {
+                warmUp()
+            }
     }
 
     public companion object {

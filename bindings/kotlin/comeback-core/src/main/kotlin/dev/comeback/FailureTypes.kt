@@ -46,13 +46,22 @@ public class FailureTypes(
     private val isClients: (Throwable) -> Boolean = { false },
     private val clientKind: (Throwable) -> FailureKind? = { null },
 ) {
-    /** The kind of [failure], for all that its types say. */
-    public fun kindOf(failure: Throwable): FailureKind {
+    /** The kind of [failure], for all that its types say. [transports] are [Comeback.transportExceptions]. */
+    public fun kindOf(
+        failure: Throwable,
+        transports: Set<Class<out Throwable>> = emptySet(),
+    ): FailureKind {
         val behind = everythingBehind(failure)
         certificateFault(behind.keys)?.let { return it }
-        if (behind.any { carriesAppMeaning(it.key, isSuppressed = it.value) }) return FailureKind.UNLISTED
-        return kindByType(failure, seen()) ?: if (failure is IOException) FailureKind.OTHER_IO else FailureKind.UNLISTED
+        if (behind.any { carriesAppMeaning(it.key, isSuppressed = it.value, transports) }) return FailureKind.UNLISTED
+        return kindByType(failure, transports, seen()) ?: if (isIo(failure, transports)) FailureKind.OTHER_IO else FailureKind.UNLISTED
     }
+
+    /** Whether [thrown] is, or only wraps, an I/O error of which nobody says more. */
+    private fun isIo(
+        thrown: Throwable,
+        transports: Set<Class<out Throwable>>,
+    ): Boolean = unwrapped(thrown, transports).let { it is IOException || isTransports(it, transports) }
 
     /**
      * An exception of neither the platform nor the client has a meaning that only the app knows. As a suppressed exception only an I/O error does:
@@ -61,7 +70,8 @@ public class FailureTypes(
     private fun carriesAppMeaning(
         thrown: Throwable,
         isSuppressed: Boolean,
-    ): Boolean = !isPlatformOrClient(thrown) && (!isSuppressed || thrown is IOException)
+        transports: Set<Class<out Throwable>>,
+    ): Boolean = !isPlatformOrClient(thrown) && !isTransports(thrown, transports) && (!isSuppressed || thrown is IOException)
 
     // By type where shrinking an app may have renamed the class, by name where it cannot have.
     private fun isPlatformOrClient(thrown: Throwable): Boolean =
@@ -75,13 +85,14 @@ public class FailureTypes(
      */
     private fun kindByType(
         thrown: Throwable,
+        transports: Set<Class<out Throwable>>,
         seen: MutableSet<Throwable>,
     ): FailureKind? {
         if (!seen.add(thrown)) return null
-        var kind = clientKind(thrown) ?: platformKind(thrown) ?: thrown.cause?.let { kindByType(it, seen) }
+        var kind = clientKind(thrown) ?: platformKind(thrown) ?: thrown.cause?.let { kindByType(it, transports, seen) }
         for (suppressed in thrown.suppressed) {
-            if (suppressed !is IOException) continue
-            val other = kindByType(suppressed, seen) ?: FailureKind.OTHER_IO
+            if (!isIo(suppressed, transports)) continue
+            val other = kindByType(suppressed, transports, seen) ?: FailureKind.OTHER_IO
             if (kind == null || other.promise > kind.promise) kind = other
         }
         return kind

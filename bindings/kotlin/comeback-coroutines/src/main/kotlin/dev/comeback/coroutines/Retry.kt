@@ -57,7 +57,7 @@ public suspend fun <T> Comeback.retry(
             session.noteAttempt()
             val outer = OuterAttempt()
             val attempted = attempted(session, Attempt(number++, key), outer, block)
-            val outcome = outcomeOf(attempted, classifier, outer)
+            val outcome = outcomeOf(attempted, classifier, outer, transportExceptions)
             if (outcome == null) session.succeeded()
             val step = if (outcome == null) NextStep.Deliver else session.failed(outcome)
             val next = if (step is NextStep.Sleep) session.slept(step) else step
@@ -107,15 +107,18 @@ private fun outcomeOf(
     attempted: Result<*>,
     classifier: RetryClassifier,
     outer: OuterAttempt,
+    transports: Set<Class<out Throwable>>,
 ): Outcome? {
     val thrown = attempted.exceptionOrNull()
     val said = caught { if (thrown == null) classifier.ofResult(attempted.getOrNull()) else classifier.ofException(thrown) }.getOrNull()
     said?.outcome?.let { return it(thrown, outer.told) }
     if (thrown == null) return null
     // An exception that the app classifies as a success is thrown, not retried.
-    val kind = if (said != null) FailureKind.UNLISTED else kindOf(thrown)
+    val kind = if (said != null) FailureKind.UNLISTED else kindOf(thrown, transports)
     return checkNotNull(AttemptResult.failure(kind).outcome)(thrown, outer.told)
 }
 
-private fun kindOf(thrown: Throwable): FailureKind =
-    if (thrown is TimeoutCancellationException) FailureKind.ATTEMPT_TIMEOUT else FAILURES.kindOf(thrown)
+private fun kindOf(
+    thrown: Throwable,
+    transports: Set<Class<out Throwable>>,
+): FailureKind = if (thrown is TimeoutCancellationException) FailureKind.ATTEMPT_TIMEOUT else FAILURES.kindOf(thrown, transports)

@@ -73,8 +73,9 @@ public interface RetryClassifier {
 
     /**
      * Every result is a success. Exceptions are judged by their type, along causes and suppressed exceptions: I/O errors of the platform, OkHttp, Ktor, Okio
-     * and Retrofit by what they say; everything else is permanent, because only the app knows what it means. A `withTimeout` inside the block that ran out is
-     * an attempt's timeout.
+     * and Retrofit by what they say; those that only wrap one by what they wrap ([dev.comeback.Comeback.Builder.transportExceptions]); everything else is
+     * permanent, because only the app knows what it means. Retrofit's `HttpException` is such: see [RetrofitClassifier]. A `withTimeout` inside the block that
+     * ran out is an attempt's timeout.
      */
     public object Default : RetryClassifier
 }

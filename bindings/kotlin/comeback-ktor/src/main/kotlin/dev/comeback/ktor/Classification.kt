@@ -18,10 +18,11 @@ import kotlinx.coroutines.channels.ClosedReceiveChannelException
 internal fun failureKind(
     failure: Throwable,
     body: BodyWatch,
+    transports: Set<Class<out Throwable>>,
 ): FailureKind {
     val thrown = body.thrown
     if (thrown != null && isBehind(thrown, failure)) return FailureKind.REQUEST_BODY
-    return failureKind(failure)
+    return failureKind(failure, transports)
 }
 
 /** A channel wraps what closed it anew each time it is asked. */
@@ -35,7 +36,10 @@ private fun isBehind(
 
 private const val CAUSES = 8
 
-internal fun failureKind(failure: Throwable): FailureKind = TYPES.kindOf(failure)
+internal fun failureKind(
+    failure: Throwable,
+    transports: Set<Class<out Throwable>> = emptySet(),
+): FailureKind = TYPES.kindOf(failure, transports)
 
 private val TYPES =
     FailureTypes(

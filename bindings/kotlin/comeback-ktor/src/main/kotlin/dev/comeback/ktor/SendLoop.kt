@@ -303,7 +303,7 @@ internal class SendLoop(
 
     private fun judgedFailure(attempt: Attempt): NextStep {
         val failure = checkNotNull(attempt.failure)
-        val kind = if (attempt.isCut) FailureKind.ATTEMPT_TIMEOUT else failureKind(failure, body)
+        val kind = if (attempt.isCut) FailureKind.ATTEMPT_TIMEOUT else failureKind(failure, body, comeback.transportExceptions)
         if (kind in OUT_OF_TIME) attempt.isOutOfTime()
         val sentNothing = attempt.sentNothing(if (attempt.isCut) null else failure)
         if (body.isChanged) return session.stopped(StopReason.BodyNotReplayable, sentNothing)

@@ -22,8 +22,9 @@ import javax.net.ssl.SSLException
 internal fun failureKind(
     failure: IOException,
     witness: AttemptWitness?,
+    transports: Set<Class<out Throwable>> = emptySet(),
 ): FailureKind {
-    val byType = TYPES.kindOf(failure)
+    val byType = TYPES.kindOf(failure, transports)
     if (witness == null || byType in WITNESS_KNOWS_NO_BETTER) return byType
     val causes = causesOf(failure)
     return when {

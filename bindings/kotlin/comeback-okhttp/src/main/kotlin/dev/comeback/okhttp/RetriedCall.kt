@@ -212,7 +212,7 @@ internal class RetriedCall(
         if (isCancelled) return session.cancelled(cancelKind(), sentNothing)
         if (failed.isInterrupt) return session.cancelled(CancelKind.INTERRUPTED, sentNothing)
         if (replay?.differs == true) return session.stopped(StopReason.BodyNotReplayable, sentNothing)
-        val kind = failureKind(failed.exception, witness)
+        val kind = failureKind(failed.exception, witness, comeback.transportExceptions)
         val wentOut = wentOut(layer.lastOut)
         return session.failed(
             Outcome.failure(
@@ -258,7 +258,9 @@ internal class RetriedCall(
         if (isCancelled) return session.cancelled(cancelKind(), sentNothing)
         val overrule = if (outlivesCut) hooks.classify(request, timeout) else null
         // That nothing was sent is proof, whatever ended the attempt.
-        val kind = failureKind(timeout, witness).takeIf { outlivesCut && it.promise == Promise.NEVER_SENT } ?: FailureKind.ATTEMPT_TIMEOUT
+        val kind =
+            failureKind(timeout, witness, comeback.transportExceptions).takeIf { outlivesCut && it.promise == Promise.NEVER_SENT }
+                ?: FailureKind.ATTEMPT_TIMEOUT
         val wentOut = wentOut(layer.lastOut)
         val step =
             session.failed(
