@@ -25,7 +25,7 @@ pub enum Reason {
     NotRepeatable,
     /// The body cannot be sent again byte for byte.
     BodyNotReplayable,
-    /// The failure is not worth another try.
+    /// The failure is not worth another attempt.
     Permanent,
     /// There is no network.
     Offline,
@@ -50,7 +50,7 @@ impl fmt::Display for Reason {
             }
             Reason::NotRepeatable => "it may have arrived, and must not arrive twice",
             Reason::BodyNotReplayable => "the body cannot be sent again",
-            Reason::Permanent => "not worth another try",
+            Reason::Permanent => "not worth another attempt",
             Reason::Offline => "there is no network",
             Reason::Cancelled(CancelKind::Caller) => "the caller ended it",
             Reason::Cancelled(CancelKind::CallTimeout) => "the client's own call timeout ended it",

@@ -40,7 +40,7 @@ pub enum FailureKind {
     UnexpectedEnd,
     /// The stream was reset.
     StreamReset,
-    /// The attempt took longer than it may.
+    /// The attempt reached its time limit.
     AttemptTimeout,
     /// Another I/O error of the platform or the client, or one that says nothing more.
     OtherIo,

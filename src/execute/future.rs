@@ -278,7 +278,7 @@ where
         };
         Poll::Ready(Err(RetryError {
             last,
-            // An error that was classified as the answer is not worth another try.
+            // An error that was classified as the answer is not worth another attempt.
             reason: reason.unwrap_or(Reason::Permanent),
             report: Box::new(history.report()),
         }))
@@ -373,7 +373,7 @@ impl<E> RetryError<E> {
 impl<E> fmt::Display for RetryError<E> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.last.is_none() {
-            out.write_str("the attempt took longer than it may; ")?;
+            out.write_str("the attempt reached its time limit; ")?;
         }
         write!(out, "{}", Stopped(self.reason, &self.report))
     }

@@ -58,7 +58,7 @@ pub enum RecordFailure<E> {
     Record(E),
     /// The round, with all its records.
     Round(Arc<E>),
-    /// The round took longer than it may, and was dropped.
+    /// The round reached its time limit and was dropped.
     TimedOut,
     /// The operation returned a different number of results than it got records, so nobody knows which result belongs to which. Not repeated.
     WrongLength {
@@ -86,7 +86,7 @@ impl<E> fmt::Display for RecordError<E> {
             RecordFailure::Record(_) => write!(out, "the record failed: {}", self.reason),
             RecordFailure::Round(_) => write!(out, "its round failed: {}", self.reason),
             RecordFailure::TimedOut => {
-                write!(out, "its round took longer than it may: {}", self.reason)
+                write!(out, "its round reached its time limit: {}", self.reason)
             }
             RecordFailure::WrongLength { sent, returned } => write!(
                 out,

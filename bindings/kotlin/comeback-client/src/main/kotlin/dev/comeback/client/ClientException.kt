@@ -51,7 +51,7 @@ public sealed class ClientException(
     /** The client was built with invalid settings, for instance a user agent that is no valid header. It never sends anything. */
     public class InvalidSettings internal constructor(
         message: String,
-    ) : ClientException("Comeback's HTTP client was built with what it cannot use: $message", null)
+    ) : ClientException("Comeback's HTTP client was built with invalid settings: $message", null)
 
     /**
      * The client's native library cannot be used on this device. Nothing was sent, because the HTTP client is in that library. An app that wants to go on

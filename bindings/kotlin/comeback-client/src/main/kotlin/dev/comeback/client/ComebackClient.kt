@@ -51,7 +51,7 @@ public class ComebackClient internal constructor(
      * milliseconds, in the background.
      *
      * @throws ClientException.Unavailable if the library cannot be used on this device
-     * @throws ClientException.InvalidSettings if the client was built with what it cannot use
+     * @throws ClientException.InvalidSettings if the client was built with invalid settings
      */
     public suspend fun selfCheck() {
         calls.ready()

@@ -51,7 +51,7 @@ private class Unreadable(
 
     override fun contentLength(): Long = body.contentLength()
 
-    override fun source(): BufferedSource = throw IllegalStateException("a body is never read to decide")
+    override fun source(): BufferedSource = throw IllegalStateException("classify cannot read a response's body")
 
     override fun close(): Unit = Unit
 }

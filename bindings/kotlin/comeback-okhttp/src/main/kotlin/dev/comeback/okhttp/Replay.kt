@@ -59,7 +59,7 @@ internal class Replay(
 }
 
 /** For OkHttp a protocol error, after which it does not try again by itself. */
-internal class BodyDiffersException : ProtocolException("the request's body wrote something else than in an earlier attempt")
+internal class BodyDiffersException : ProtocolException("the request's body is not the same as in an earlier attempt")
 
 /** Sums what passes, compares it with [earlier] writings, shortest first, and keeps the last byte back until all is known to be the same. */
 internal class Writing(

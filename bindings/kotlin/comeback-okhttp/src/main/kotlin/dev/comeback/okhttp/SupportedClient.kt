@@ -32,7 +32,7 @@ internal class SupportedClient(
         return isGuarded(chain)
     }
 
-    fun isTooOld(problem: LinkageError) = tell(IllegalStateException("OkHttp $version is there, and Comeback needs $NEEDED", problem))
+    fun isTooOld(problem: LinkageError) = tell(IllegalStateException("Comeback needs OkHttp $NEEDED, and this is $version", problem))
 
     /** Without what keeps the client from sending by itself nothing can be promised. */
     private fun isGuarded(chain: Interceptor.Chain): Boolean {

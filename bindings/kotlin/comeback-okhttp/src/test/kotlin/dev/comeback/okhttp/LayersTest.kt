@@ -151,7 +151,7 @@ internal class LayersTest {
                 )
             repeat(2) { assertEquals(503, client.outcomeOf(ground.request())) }
             val told = ground.heard<RetryEvent.Unavailable>().single()
-            assertEquals("OkHttp ${OkHttp.VERSION} is there, and Comeback needs 5.4 or newer", told.cause.message)
+            assertEquals("Comeback needs OkHttp 5.4 or newer, and this is ${OkHttp.VERSION}", told.cause.message)
         }
 
     @Test
