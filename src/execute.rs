@@ -85,7 +85,9 @@ mod http;
 mod replay;
 
 pub use attempt::Attempt;
-pub use batch::{Batch, Batched, Batching, Record, RecordError, RecordFailure, Round, batch};
+pub use batch::{
+    Batch, Batched, Batching, Record, RecordError, RecordFailure, Round, RoundOperation, batch,
+};
 pub use clock::{Clock, SystemClock, TokioClock};
 pub use connectivity::Connectivity;
 pub use future::{Retry, RetryError, Retryable, Retrying};

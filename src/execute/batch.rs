@@ -28,7 +28,7 @@ use crate::request::RequestFacts;
 use rounds::Rounds;
 
 pub use record::{Batched, Record, RecordError, RecordFailure};
-pub use round::Round;
+pub use round::{Round, RoundOperation};
 
 /// Sends `records` with `operation` in rounds: the first round has all of them, each later one those that failed and are worth another attempt.
 ///
@@ -97,10 +97,9 @@ pub struct Batch<'p, R, F, C, N = Nobody> {
     notify: N,
 }
 
-impl<'p, R, F, A, T, E, C, N> Batch<'p, R, F, C, N>
+impl<'p, R, F, C, N> Batch<'p, R, F, C, N>
 where
-    F: FnMut(Round<R>) -> A,
-    A: Future<Output = Result<Vec<Result<T, E>>, E>>,
+    F: RoundOperation<R>,
 {
     /// The network. Its edges end waits, and its clock is the batch's. Without it only timers end waits.
     pub fn connectivity(mut self, connectivity: &Connectivity) -> Self {
@@ -140,7 +139,10 @@ where
     }
 
     /// What an error means, of a record or of a whole round. Without it every error is in doubt.
-    pub fn classify<V: FnMut(&E) -> Verdict>(self, classify: V) -> Batch<'p, R, F, By<V>, N> {
+    pub fn classify<V: FnMut(&F::Error) -> Verdict>(
+        self,
+        classify: V,
+    ) -> Batch<'p, R, F, By<V>, N> {
         Batch {
             records: self.records,
             operation: self.operation,
@@ -166,18 +168,17 @@ where
     }
 }
 
-impl<'p, R, F, A, T, E, C, N> IntoFuture for Batch<'p, R, F, C, N>
+impl<'p, R, F, C, N> IntoFuture for Batch<'p, R, F, C, N>
 where
     R: Clone,
-    F: FnMut(Round<R>) -> A,
-    A: Future<Output = Result<Vec<Result<T, E>>, E>>,
-    C: Classify<E>,
+    F: RoundOperation<R>,
+    C: Classify<F::Error>,
     N: Notify,
 {
-    type Output = Batched<T, E>;
-    type IntoFuture = Batching<'p, R, F, A, T, E, C, N>;
+    type Output = Batched<F::Answer, F::Error>;
+    type IntoFuture = Batching<'p, R, F, C, N>;
 
-    fn into_future(self) -> Batching<'p, R, F, A, T, E, C, N> {
+    fn into_future(self) -> Batching<'p, R, F, C, N> {
         let rounds = Rounds::new(
             self.records,
             self.operation,
@@ -196,30 +197,28 @@ where
 pin_project! {
     /// A batch under way, see [`batch`].
     #[must_use = "a batch does nothing unless awaited"]
-    pub struct Batching<'p, R, F, A, T, E, C, N>
+    pub struct Batching<'p, R, F, C, N>
     where
         R: Clone,
-        F: FnMut(Round<R>) -> A,
-        A: Future<Output = Result<Vec<Result<T, E>>, E>>,
-        C: Classify<E>,
+        F: RoundOperation<R>,
+        C: Classify<F::Error>,
         N: Notify,
     {
         #[pin]
-        drive: Drive<Rounds<'p, R, F, A, T, E, C, N>, &'p RetryPolicy>,
+        drive: Drive<Rounds<'p, R, F, C, N>, &'p RetryPolicy>,
     }
 }
 
-impl<R, F, A, T, E, C, N> Future for Batching<'_, R, F, A, T, E, C, N>
+impl<R, F, C, N> Future for Batching<'_, R, F, C, N>
 where
     R: Clone,
-    F: FnMut(Round<R>) -> A,
-    A: Future<Output = Result<Vec<Result<T, E>>, E>>,
-    C: Classify<E>,
+    F: RoundOperation<R>,
+    C: Classify<F::Error>,
     N: Notify,
 {
-    type Output = Batched<T, E>;
+    type Output = Batched<F::Answer, F::Error>;
 
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Batched<T, E>> {
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let mut drive = self.project().drive;
         if drive.as_mut().project_attempts().is_empty() {
             // Nothing to send, so no call.

@@ -113,8 +113,21 @@ impl Heard {
     }
 }
 
+/// Decides by the request, and remembers it: for servers that many calls share.
+pub(crate) trait Plan: Send + Sync {
+    /// What to do with a connection before any request came.
+    fn at_accept(&self) -> Option<Act> {
+        None
+    }
+
+    /// What to do with this request.
+    fn on_request(&self, request: &hyper::http::request::Parts) -> Act;
+}
+
 #[derive(Default)]
 struct State {
+    /// Instead of script and memory.
+    plan: Option<Box<dyn Plan>>,
     script: Mutex<VecDeque<Act>>,
     heard: Mutex<Vec<Heard>>,
     connections: AtomicUsize,
@@ -126,6 +139,13 @@ struct State {
 }
 
 impl State {
+    fn at_accept(&self) -> Option<Act> {
+        match &self.plan {
+            Some(plan) => plan.at_accept(),
+            None => self.next_if(Act::is_before_any_request),
+        }
+    }
+
     fn next_if(&self, wanted: impl Fn(&Act) -> bool) -> Option<Act> {
         let mut script = lock(&self.script);
         if script.front().is_some_and(wanted) {
@@ -162,28 +182,38 @@ impl Server {
     }
 
     async fn listen(script: impl IntoIterator<Item = Act>, tls: Option<TlsAcceptor>) -> Server {
-        let mut server = Server::bound(script, tls);
+        let mut server = Server::bound(Arc::default(), tls);
+        server.then(script);
+        server.open();
+        server
+    }
+
+    /// A server that goes by this plan.
+    pub(crate) fn planned(plan: impl Plan + 'static) -> Server {
+        let state = State {
+            plan: Some(Box::new(plan)),
+            ..State::default()
+        };
+        let mut server = Server::bound(Arc::new(state), None);
         server.open();
         server
     }
 
     /// A server that does not listen yet: connections are refused, and nobody else can have the port.
     pub(crate) fn closed() -> Server {
-        Server::bound([], None)
+        Server::bound(Arc::default(), None)
     }
 
-    fn bound(script: impl IntoIterator<Item = Act>, tls: Option<TlsAcceptor>) -> Server {
+    fn bound(state: Arc<State>, tls: Option<TlsAcceptor>) -> Server {
         let socket = bind(SocketAddr::from(([127, 0, 0, 1], 0)));
-        let server = Server {
-            state: Arc::default(),
+        Server {
+            state,
             address: socket.local_addr().unwrap(),
             scheme: if tls.is_some() { "https" } else { "http" },
             tls,
             port: Some(socket),
             accepting: None,
-        };
-        server.then(script);
-        server
+        }
     }
 
     fn accept_on(&mut self, listener: TcpListener) {
@@ -223,7 +253,7 @@ impl Server {
     /// From now on connections are accepted.
     pub(crate) fn open(&mut self) {
         let port = self.port.take().unwrap();
-        self.accept_on(port.listen(64).unwrap());
+        self.accept_on(port.listen(1_024).unwrap());
     }
 
     /// Closes every connection there is.
@@ -292,7 +322,7 @@ async fn serve(
     task: Arc<OnceLock<AbortHandle>>,
 ) {
     let _ = stream.set_nodelay(true);
-    match state.next_if(Act::is_before_any_request) {
+    match state.at_accept() {
         Some(Act::ResetAtAccept) => {
             reset(&stream);
             return;
@@ -347,23 +377,14 @@ async fn answer(
 ) -> Result<Response<AnyBody>, Broken> {
     let _in_flight = InFlight::enter(&state);
     let (head, mut body) = request.into_parts();
-    let place = {
-        let mut heard = lock(&state.heard);
-        heard.push(Heard {
-            method: head.method.to_string(),
-            target: head
-                .uri
-                .path_and_query()
-                .map_or("", |target| target.as_str())
-                .to_owned(),
-            headers: head.headers,
-            body: None,
-            connection,
-            at: Instant::now(),
-        });
-        heard.len() - 1
+    let (act, place) = match &state.plan {
+        Some(plan) => (plan.on_request(&head), None),
+        None => {
+            let place = remember(&state, head, connection);
+            let act = state.next_if(|_| true);
+            (act.unwrap_or(Act::status(200)), Some(place))
+        }
     };
-    let act = state.next_if(|_| true).unwrap_or(Act::status(200));
     match act {
         Act::ResetAfterHead => wire.reset().await,
         Act::ResetInBody => {
@@ -373,7 +394,9 @@ async fn answer(
         _ => {}
     }
     let whole = body.collect().await?.to_bytes();
-    lock(&state.heard)[place].body = Some(whole);
+    if let Some(place) = place {
+        lock(&state.heard)[place].body = Some(whole);
+    }
     match act {
         Act::ResetBeforeAnswer => wire.reset().await,
         Act::CloseBeforeAnswer => wire.close().await,
@@ -425,6 +448,21 @@ async fn answer(
         Act::ResetStream(code) => Err(h2::Error::from(h2::Reason::from(code)).into()),
         other => unreachable!("{other:?} comes before any request or was dealt with"),
     }
+}
+
+/// The place at which the request stands among those that were heard.
+fn remember(state: &State, head: hyper::http::request::Parts, connection: usize) -> usize {
+    let target = head.uri.path_and_query();
+    let mut heard = lock(&state.heard);
+    heard.push(Heard {
+        method: head.method.to_string(),
+        target: target.map_or("", |target| target.as_str()).to_owned(),
+        headers: head.headers,
+        body: None,
+        connection,
+        at: Instant::now(),
+    });
+    heard.len() - 1
 }
 
 /// Waits for the first request of an HTTP/2 connection and says by GOAWAY that none was taken.

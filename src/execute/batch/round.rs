@@ -32,6 +32,36 @@ pub struct Round<R> {
     attempt: Attempt,
 }
 
+/// Makes the rounds of a batch: any function over a [`Round`] as [`batch`](fn@crate::batch) takes it. Not to be implemented.
+pub trait RoundOperation<R> {
+    /// Of one record.
+    type Answer;
+    /// Of one record, or of a whole round.
+    type Error;
+    /// A round.
+    type Future: Future<Output = Results<Self::Answer, Self::Error>>;
+
+    /// Makes a round.
+    fn make(&mut self, round: Round<R>) -> Self::Future;
+}
+
+/// What a round answers with: one result for each record, or one error for all.
+type Results<T, E> = Result<Vec<Result<T, E>>, E>;
+
+impl<R, F, A, T, E> RoundOperation<R> for F
+where
+    F: FnMut(Round<R>) -> A,
+    A: Future<Output = Results<T, E>>,
+{
+    type Answer = T;
+    type Error = E;
+    type Future = A;
+
+    fn make(&mut self, round: Round<R>) -> A {
+        self(round)
+    }
+}
+
 impl<R> Round<R> {
     pub(super) fn new(records: Arc<[R]>, attempt: Attempt) -> Round<R> {
         Round { records, attempt }

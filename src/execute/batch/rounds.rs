@@ -1,6 +1,5 @@
 //! The rounds of a batch: what goes with each, and what each came to, for every record and for the wait that follows.
 
-use std::marker::PhantomData;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -14,16 +13,16 @@ use super::super::listener::{RetryEvent, contained};
 use super::super::verdict::Verdict;
 use super::gate::Gate;
 use super::record::{Batched, Place, RecordFailure};
-use super::round::Round;
+use super::round::{Round, RoundOperation};
 use crate::event::{Event, Reason, Report};
 use crate::outcome::{FailureKind, InnerRequest, Outcome, OutcomeClass, What, classify};
 use crate::policy::RetryPolicy;
 use crate::request::RequestFacts;
 
 /// What makes the rounds.
-pub(super) struct Rounds<'p, R, F, A, T, E, C, N> {
+pub(super) struct Rounds<'p, R, F: RoundOperation<R>, C, N> {
     records: Arc<[R]>,
-    places: Vec<Place<T, E>>,
+    places: Vec<Place<F::Answer, F::Error>>,
     /// Which go with the next round, ascending.
     pending: Vec<usize>,
     /// Whether a round is under way, or was dropped.
@@ -37,10 +36,9 @@ pub(super) struct Rounds<'p, R, F, A, T, E, C, N> {
     label: Option<&'p str>,
     classify: C,
     notify: N,
-    attempt: PhantomData<fn() -> A>,
 }
 
-impl<'p, R, F, A, T, E, C, N> Rounds<'p, R, F, A, T, E, C, N> {
+impl<'p, R, F: RoundOperation<R>, C, N> Rounds<'p, R, F, C, N> {
     pub(super) fn new(
         records: Arc<[R]>,
         operation: F,
@@ -64,7 +62,6 @@ impl<'p, R, F, A, T, E, C, N> Rounds<'p, R, F, A, T, E, C, N> {
             label: asked.label,
             classify,
             notify,
-            attempt: PhantomData,
         }
     }
 
@@ -73,7 +70,11 @@ impl<'p, R, F, A, T, E, C, N> Rounds<'p, R, F, A, T, E, C, N> {
     }
 
     /// No round follows.
-    pub(super) fn end(&mut self, reason: Option<Reason>, report: Report) -> Batched<T, E> {
+    pub(super) fn end(
+        &mut self,
+        reason: Option<Reason>,
+        report: Report,
+    ) -> Batched<F::Answer, F::Error> {
         let places = std::mem::take(&mut self.places);
         Batched {
             records: places.into_iter().map(|place| place.end(reason)).collect(),
@@ -110,8 +111,8 @@ impl<T, E> Place<T, E> {
     }
 }
 
-impl<R, F, A, T, E, C: Classify<E>, N> Rounds<'_, R, F, A, T, E, C, N> {
-    fn weigh(&mut self, error: &E, inner: &[InnerRequest], round: &mut Heard) -> Weighed {
+impl<R, F: RoundOperation<R>, C: Classify<F::Error>, N> Rounds<'_, R, F, C, N> {
+    fn weigh(&mut self, error: &F::Error, inner: &[InnerRequest], round: &mut Heard) -> Weighed {
         let Ok(verdict) = contained(|| self.classify.verdict(error)) else {
             return Weighed {
                 reason: Some(Reason::Internal),
@@ -194,16 +195,15 @@ fn longest(first: Verdict, second: Verdict) -> Verdict {
     }
 }
 
-impl<R, F, A, T, E, C, N> Attempts for Rounds<'_, R, F, A, T, E, C, N>
+impl<R, F, C, N> Attempts for Rounds<'_, R, F, C, N>
 where
     R: Clone,
-    F: FnMut(Round<R>) -> A,
-    A: Future<Output = Result<Vec<Result<T, E>>, E>>,
-    C: Classify<E>,
+    F: RoundOperation<R>,
+    C: Classify<F::Error>,
     N: Notify,
 {
-    type Output = Result<Vec<Result<T, E>>, E>;
-    type Future = A;
+    type Output = <F::Future as Future>::Output;
+    type Future = F::Future;
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<()> {
         match &mut self.gate {
@@ -212,7 +212,7 @@ where
         }
     }
 
-    fn attempt(&mut self, start: &AttemptStart) -> A {
+    fn attempt(&mut self, start: &AttemptStart) -> F::Future {
         self.round_was_dropped();
         self.is_in_flight = true;
         for &index in &self.pending {
@@ -226,7 +226,7 @@ where
             pending.map(|&index| self.records[index].clone()).collect()
         };
         let attempt = Attempt::of_call(&mut self.keys, start);
-        (self.operation)(Round::new(records, attempt))
+        self.operation.make(Round::new(records, attempt))
     }
 
     fn as_inner(&self, _above: &OuterAttempt) -> Option<RequestFacts> {
