@@ -43,7 +43,7 @@ import io.ktor.util.pipeline.PipelinePhase
  * After the network has changed, attempts through the OkHttp engine use no connection from before. CIO makes a new connection for each request unless
  * `pipelining` is on. Java's connections are that engine's own, and may be dead.
  *
- * The request timeout of [HttpTimeout] limits the whole call, waits included, if it was installed before this; installed after this, it limits each attempt.
+ * The request timeout of `HttpTimeout` limits the whole call, waits included, if it was installed before this; installed after this, it limits each attempt.
  *
  * An interceptor of Comeback's inside Ktor's OkHttp engine stands down.
  */
