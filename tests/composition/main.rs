@@ -1,7 +1,7 @@
 //! Comeback composed with itself and with what apps do around it: whatever the composition, what must not be repeated arrives once.
 //!
 //! `matrix.rs` runs every combination and compares what the server counted with a model of the rules; `storm.rs` draws combinations, faults and
-//! cancellations at random. Both are on real sockets, and no wait is longer than a few milliseconds.
+//! cancellations at random; `halves.rs` cuts an answer at every byte. All are on real sockets, and no wait is longer than a few milliseconds.
 
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used)] // a test says no by panicking
 
@@ -9,5 +9,6 @@
 #[path = "../http/server.rs"]
 mod server;
 
+mod halves;
 mod matrix;
 mod storm;
