@@ -107,8 +107,9 @@ internal class Attempt(
         val attempted =
             attempted(
                 retried.limited(chain, limit.inactivityNanos, noted.path),
-                retried.outgoing,
+                numbered(retried.outgoing, call.request().attemptNumber),
                 CallLayer.of(call),
+                retried.facts,
                 runsAppsCode(AttemptEntry, call),
                 timer,
             ) {

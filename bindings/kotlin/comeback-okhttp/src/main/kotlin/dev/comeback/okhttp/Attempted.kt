@@ -1,6 +1,7 @@
 // One attempt, and its outcome.
 package dev.comeback.okhttp
 
+import dev.comeback.DriverFacts
 import dev.comeback.orNull
 import okhttp3.Interceptor
 import okhttp3.Request
@@ -36,11 +37,12 @@ internal sealed class Attempted {
 /** The first status that is an error. */
 internal const val FIRST_ERROR = 400
 
-/** Makes an attempt; [isFound]: layers further in may look for it. [answered] sees a response first, and may return it. */
+/** Makes an attempt, reading the body included where [facts] want it; [isFound]: layers further in may look for it. [answered] sees a response first, and may return it. */
 internal inline fun attempted(
     chain: Interceptor.Chain,
     request: Request,
     layer: CallLayer,
+    facts: DriverFacts,
     isFound: Boolean,
     timer: CutTimer?,
     answered: (Response) -> Unit,
@@ -50,6 +52,7 @@ internal inline fun attempted(
     var thrown: Throwable? = null
     try {
         response = layer.asSent(layer.asOuter(isFound) { chain.proceed(request) })
+        readBody(response, request, facts)
     } catch (caught: InterruptedException) {
         // OkHttp's racing connects throw it as it is. The flag is set again where the failure is made.
         thrown = InterruptedIOException("interrupted").apply { initCause(caught) }
@@ -58,9 +61,15 @@ internal inline fun attempted(
     } finally {
         if (timer != null) isCut = timer.stop()
     }
-    if (thrown != null && thrown !is IOException) return Attempted.Broke(thrown)
+    if (thrown != null && thrown !is IOException) {
+        response?.let { orNull { it.close() } }
+        return Attempted.Broke(thrown)
+    }
     if (isCut) return Attempted.Cut(response, thrown as IOException?)
-    if (thrown != null) return Attempted.Failed(thrown as IOException)
+    if (thrown != null) {
+        response?.let { orNull { it.close() } }
+        return Attempted.Failed(thrown as IOException)
+    }
     val answer = checkNotNull(response)
     answered(answer)
     return Attempted.Answered(answer)

@@ -16,8 +16,9 @@ import okhttp3.Request
  * - One attempt can be abandoned without ending the call: when its `attempt_timeout` is over, and when the network changed under it and the policy allows
  *   a new attempt.
  *
- * Every attempt is a call of [client]'s, so all of its interceptors and event listeners see every attempt, as they see a call. The call's own timeout
- * spans all attempts and waits. A tag that is on the call when it starts is on every attempt's request, and a listener that is added to it hears every
+ * Every attempt is a call of [client]'s, so all of its interceptors and event listeners see every attempt, as they see a call: a call of three attempts
+ * is three to [okhttp3.EventListener], each with its `callStart` and its `callEnd` or `callFailed`, and [attemptNumber] of their requests tells them
+ * apart. The call's own timeout spans all attempts and waits. A tag that is on the call when it starts is on every attempt's request, and a listener that is added to it hears every
  * attempt, each with the attempt's own call. Comeback's interceptor on [client] stands down.
  *
  * During a wait there is no call of [client]'s. So its own [okhttp3.EventListener] hears nothing after the attempt before, and no `canceled` of a call that

@@ -52,7 +52,14 @@ public class ComebackInterceptor
                 var first: Attempted? = null
                 if (goesAsItIs(chain, request, facts, noted)) {
                     first =
-                        attempted(chain, request, layer, runsAppsCode(this, call), cutTimer(call, facts, spentNanos = 0)) { response ->
+                        attempted(
+                            chain,
+                            request,
+                            layer,
+                            facts,
+                            runsAppsCode(this, call),
+                            cutTimer(call, facts, spentNanos = 0),
+                        ) { response ->
                             if (isAllThereIs(response, noted)) return response
                         }
                 }

@@ -54,6 +54,26 @@ public fun Request.Builder.retryPolicy(policy: RetryPolicy): Request.Builder = t
  */
 public fun Request.Builder.makeIdempotencyKey(): Request.Builder = tag(MakeIdempotencyKey::class.java, MakeIdempotencyKey)
 
+/**
+ * Which attempt of a [ComebackCallFactory]'s call this request belongs to, from 1; for [okhttp3.EventListener]s and interceptors, to which each attempt
+ * is a call of its own. 1 for any other request.
+ */
+public val Request.attemptNumber: Int
+    get() = tag(AttemptNumber::class.java)?.number ?: 1
+
+internal class AttemptNumber(
+    val number: Int,
+)
+
+/** A first attempt's request is the app's own; but that may be made from one that was delivered. */
+internal fun numbered(
+    request: Request,
+    number: Int,
+): Request {
+    if (request.attemptNumber == number) return request
+    return request.newBuilder().tag(AttemptNumber::class.java, if (number == 1) null else AttemptNumber(number)).build()
+}
+
 /** What was tried before this response. Null if the first attempt's answer was delivered, or if Comeback did not handle the call. */
 public val Response.retryReport: RetryReport?
     get() = request.tag(RetryReport::class.java)

@@ -39,7 +39,7 @@ internal class RetriedCall(
     request: Request,
     private val setup: Setup,
     private val policy: RetryPolicy,
-    private val facts: DriverFacts,
+    val facts: DriverFacts,
     chain: Interceptor.Chain,
     began: Long,
     private val clientEnd: Long?,

@@ -61,6 +61,9 @@ internal class Retries(
     private var clientEnd: Long? = null
     private var isEntered = false
 
+    /** How many attempts. */
+    private var launched = 0
+
     /** The newest attempt's call, until a wait begins. */
     @Volatile
     var flying: Call? = null
@@ -77,7 +80,7 @@ internal class Retries(
 
     fun launch() {
         val left = clientEnd?.let { (it - time.nanos()).coerceAtLeast(1) }
-        val attempt = Attempt(this, setup, call.callForAttempt(left), launchedAt = if (isEntered) time.nanos() else null)
+        val attempt = Attempt(this, setup, call.callForAttempt(++launched, left), launchedAt = if (isEntered) time.nanos() else null)
         call.listenTo(attempt.call) { flying = attempt.call }
         caller.run(attempt)
     }

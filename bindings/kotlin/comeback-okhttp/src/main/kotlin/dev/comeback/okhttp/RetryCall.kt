@@ -115,9 +115,12 @@ internal class RetryCall(
         computeIfAbsent: () -> T,
     ): T = tag(type.kotlin, computeIfAbsent)
 
-    /** A call of the client's for one attempt. [leftNanos]: of the call's own timeout; null: it begins with this attempt, as OkHttp begins it. */
-    fun callForAttempt(leftNanos: Long?): Call {
-        val call = client.newCall(tagged.get())
+    /** A call of the client's for attempt [number]. [leftNanos]: of the call's own timeout; null: it begins with this attempt, as OkHttp begins it. */
+    fun callForAttempt(
+        number: Int,
+        leftNanos: Long?,
+    ): Call {
+        val call = client.newCall(numbered(tagged.get(), number))
         if (leftNanos != null) {
             call.timeout().timeout(leftNanos, NANOSECONDS)
         } else {

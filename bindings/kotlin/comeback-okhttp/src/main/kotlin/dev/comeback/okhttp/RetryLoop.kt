@@ -117,7 +117,7 @@ internal class RetryLoop(
         witness?.attemptBegins()
         retried.attemptBegins(layer)
         val limited = retried.limited(chain, shorter(inactivityNanos, facts.attemptTimeoutNanos), noted.path)
-        return attempted(limited, retried.outgoing, layer, isFound, cutTimer(call, facts, comeback.time.nanos() - began)) {}
+        return attempted(limited, retried.outgoing, layer, facts, isFound, cutTimer(call, facts, comeback.time.nanos() - began)) {}
     }
 
     /**

@@ -430,4 +430,29 @@ internal class FactoryTest {
             assertEquals(StopReason.Permanent, ground.heard<RetryEvent.Finished>().single().reason)
         }
     }
+
+    @Test
+    fun `an attempt's number is on its request, for listeners to which each is a call`() =
+        Ground(driver = Driver.FACTORY).use { ground ->
+            repeat(2) { ground.server.enqueue(status(503)) }
+            val heard = CopyOnWriteArrayList<String>()
+            val listener =
+                object : EventListener() {
+                    override fun callStart(call: Call) {
+                        heard += "start ${call.request().attemptNumber}"
+                    }
+
+                    override fun callEnd(call: Call) {
+                        heard += "end ${call.request().attemptNumber}"
+                    }
+                }
+            val request = ground.request()
+            val calls = ground.calls { eventListener(listener) }
+            val delivered = calls.send(request).use { it.request }
+            assertEquals(listOf("start 1", "end 1", "start 2", "end 2", "start 3", "end 3"), heard)
+            assertEquals(3, delivered.attemptNumber)
+            heard.clear()
+            calls.send(delivered).close()
+            assertEquals(listOf("start 1", "end 1"), heard)
+        }
 }
