@@ -14,6 +14,7 @@ import okhttp3.RequestBody
 
 abstract class Names {
     abstract val comeback: Comeback
+    abstract val app: Comeback
     abstract val network: ManualConnectivity
     abstract val policy: RetryPolicy
     abstract val patient: RetryPolicy
