@@ -246,7 +246,8 @@ internal class SendLoop(
             val kind = kindOf(if (isCallersEnd) context.job.getCancellationException() else thrown)
             if (kind == CancelKind.CALL_TIMEOUT) attempt.isOutOfTime()
             session.cancelled(kind, attempt.sentNothing(failure = null))
-            if (!isCallersEnd) session.attachReportTo(checkNotNull(attempt.failure))
+            // The caller's own cancellation is shared, and gets nothing.
+            if (!isCallersEnd || attempt.isCut) session.attachReportTo(checkNotNull(attempt.failure))
             return thrown
         }
         if (attempt.isCut || attempt.isAbandoned) return null

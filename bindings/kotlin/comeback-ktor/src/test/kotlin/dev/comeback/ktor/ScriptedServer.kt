@@ -14,6 +14,7 @@ import kotlin.concurrent.thread
 /** Answers request [number], from 1, by [answer]. Before that it reads the request's body, unless [readsBody] says otherwise. */
 internal class ScriptedServer(
     private val readsBody: (number: Int) -> Boolean = { true },
+    private val onHead: (head: String) -> Unit = {},
     private val answer: Answer.(number: Int) -> Unit,
 ) : AutoCloseable {
     class Answer(
@@ -95,6 +96,7 @@ internal class ScriptedServer(
                     ?.groupValues
                     ?.get(1)
                     ?.toInt() ?: 0
+            onHead(head)
             val number = requests.incrementAndGet()
             val body =
                 if (!readsBody(number)) {
