@@ -1,11 +1,7 @@
 // One layer acts, the outermost. This is its attempt, as the layers further in see it: they stand down and tell it of every request they make.
 package dev.comeback
 
-import java.io.Closeable
-import java.util.Collections
 import java.util.UUID
-import java.util.concurrent.ConcurrentHashMap
-import java.util.concurrent.atomic.AtomicLong
 
 /**
  * An attempt of the acting layer. Without it attempts would multiply (16 requests instead of 4); without the reports of the layers further in, the outer
@@ -29,14 +25,14 @@ public class OuterAttempt(
     public val connectNanos: Long? = null,
     public val inactivityNanos: Long? = null,
     public val path: Long? = null,
-) : Closeable {
-    private val requests = Collections.synchronizedList(ArrayList<InnerRequest>(1))
-
-    @Volatile
-    private var handle: String? = null
+) {
+    /** Made at the first need: most attempts have no layer further in. */
+    private var requests: ArrayList<InnerRequest>? = null
 
     /** All that was noted so far. */
-    public val told: List<InnerRequest> get() = synchronized(requests) { requests.toList() }
+    public val told: List<InnerRequest>
+        @Synchronized
+        get() = requests?.toList().orEmpty()
 
     /**
      * A layer further in makes a request. It says so before anything of it goes out, and later, by [InnerRequest.ended], what became of it.
@@ -48,20 +44,11 @@ public class OuterAttempt(
         policy: RetryPolicy?,
         head: RequestHead,
         keyIsMade: Boolean,
-    ): InnerRequest = InnerRequest(policy, if (keyIsMade) head.withoutKey() else head).also { requests += it }
+    ): InnerRequest = InnerRequest(policy, if (keyIsMade) head.withoutKey() else head).also(::note)
 
-    /** The value of [header] by which [byHandle] finds this attempt until it is closed. */
-    public fun handle(): String =
-        handle ?: synchronized(this) {
-            handle ?: numbers.incrementAndGet().toString().also {
-                byHandle[it] = this
-                handle = it
-            }
-        }
-
-    /** The attempt is over: its handle leads nowhere any more. */
-    override fun close() {
-        handle?.let(byHandle::remove)
+    @Synchronized
+    private fun note(request: InnerRequest) {
+        requests = (requests ?: ArrayList(1)).apply { add(request) }
     }
 
     public companion object {
@@ -69,17 +56,12 @@ public class OuterAttempt(
         @JvmField
         public val header: String = "Comeback-Layer-" + UUID.randomUUID().toString().take(8)
 
-        private val numbers = AtomicLong()
-        private val byHandle = ConcurrentHashMap<String, OuterAttempt>()
         private val here = ThreadLocal<OuterAttempt?>()
 
         /** The attempt whose code runs on this thread now. Code that sets it must restore the former value. */
         public var onThisThread: OuterAttempt?
             get() = here.get()
             set(value) = if (value != null) here.set(value) else here.remove()
-
-        /** The attempt whose [handle] this is; null once it is over. */
-        public fun byHandle(handle: String): OuterAttempt? = byHandle[handle]
     }
 }
 

@@ -155,19 +155,11 @@ internal class Attempt(
 
     @OptIn(InternalAPI::class)
     override fun enters(request: HttpRequestBuilder) {
-        watch.goesOut()
         // A copy of what was given up long ago.
         if (isCut || isAbandoned) throw CancellationException("Comeback ended this attempt")
+        watch.goesOut()
         inEngine?.let { (earlier ?: ArrayList<EngineRequest>(1).also { list -> earlier = list }) += it }
-        val head = request.head(facts.keyHeader)
-        val limits =
-            EngineLimits(
-                mayResend = !facts.clientResendsOff && facts.mayRepeat(head),
-                connectNanos = outer.connectNanos,
-                inactivityNanos = outer.inactivityNanos,
-                path = notedPath,
-            )
-        inEngine = setup.engine.entered(request, outer, limits, loop.body, job)
+        inEngine = setup.engine.entered(request, outer, facts, loop.body, job)
         request.body = loop.body.entering(request.body as OutgoingContent) { job.cancel("the body has changed", it) }
     }
 

@@ -25,11 +25,8 @@ internal class Below(
     private var told: InnerRequest? = null
 
     override fun enters(request: HttpRequestBuilder) {
-        val head = request.head(facts.keyHeader)
-        told = outer.request(policy, head, keyIsMade)
-        val mayResend = !outer.clientResendsOff && !facts.clientResendsOff && facts.mayRepeat(head)
-        val limits = EngineLimits(mayResend, outer.connectNanos, outer.inactivityNanos, outer.path)
-        inEngine = engine.entered(request, outer, limits, body = null, job = null)
+        told = outer.request(policy, request.head(facts.keyHeader), keyIsMade)
+        inEngine = engine.entered(request, outer, facts, body = null, job = null)
     }
 
     override fun headCame(response: HttpResponse) {

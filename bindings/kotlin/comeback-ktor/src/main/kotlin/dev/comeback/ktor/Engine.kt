@@ -2,6 +2,7 @@
 package dev.comeback.ktor
 
 import dev.comeback.Comeback
+import dev.comeback.DriverFacts
 import dev.comeback.FailedLookUps
 import dev.comeback.OuterAttempt
 import io.ktor.client.HttpClient
@@ -26,22 +27,27 @@ internal class Engine(
     fun entered(
         request: HttpRequestBuilder,
         outer: OuterAttempt,
-        limits: EngineLimits,
+        facts: DriverFacts,
         body: BodyWatch?,
         job: CompletableJob?,
     ): EngineRequest {
-        val entered = EngineRequest(request, outer, limits, isHeard = takesLayers, body)
         if (takesLayers) {
+            val mayResend = !outer.clientResendsOff && !facts.clientResendsOff && facts.mayRepeat(request.head(facts.keyHeader))
+            val entered = EngineRequest(request, outer, isHeard = true, mayResend, body)
             request.headers[OuterAttempt.header] = entered.numbered()
-        } else if (job != null && limits.connectNanos != null && HttpTimeoutCapability in client.engine.supportedCapabilities) {
-            limit(request, limits, job)
+            return entered
         }
-        return entered
+        if (job != null && outer.connectNanos != null &&
+            HttpTimeoutCapability in client.engine.supportedCapabilities
+        ) {
+            limit(request, outer, job)
+        }
+        return EngineRequest(request, outer, isHeard = false, mayResend = true, body)
     }
 
     private fun limit(
         request: HttpRequestBuilder,
-        limits: EngineLimits,
+        outer: OuterAttempt,
         job: CompletableJob,
     ) {
         val asked = request.getCapabilityOrNull(HttpTimeoutCapability)
@@ -52,8 +58,8 @@ internal class Engine(
         val limited =
             HttpTimeoutConfig(
                 requestTimeoutMillis = asked?.requestTimeoutMillis,
-                connectTimeoutMillis = shorter(connect, limits.connectNanos?.let(::millis)),
-                socketTimeoutMillis = shorter(socket, limits.inactivityNanos?.let(::millis)),
+                connectTimeoutMillis = shorter(connect, outer.connectNanos?.let(::millis)),
+                socketTimeoutMillis = shorter(socket, outer.inactivityNanos?.let(::millis)),
             )
         request.setCapability(HttpTimeoutCapability, limited)
     }

@@ -16,13 +16,14 @@ import java.util.concurrent.atomic.AtomicLong
  * @param request as it entered
  * @param outer the attempt it belongs to, as layers inside the engine see it
  * @param isHeard our own layer is in the engine and tells when a head is about to be written. Of other engines only the types of exceptions tell
+ * @param mayResend whether the client may send it again by itself after it began to go out
  * @param body null if nobody watches it
  */
 internal class EngineRequest(
     val request: HttpRequestBuilder,
     val outer: OuterAttempt,
-    val limits: EngineLimits,
     private val isHeard: Boolean,
+    val mayResend: Boolean,
     private val body: BodyWatch?,
 ) {
     private var number: String? = null
@@ -120,18 +121,3 @@ internal class EngineRequest(
         fun byNumber(number: String): EngineRequest? = byNumber[number]
     }
 }
-
-/**
- * What a request is told inside the engine.
- *
- * @property mayResend whether the client may send it again by itself after it began to go out
- * @property connectNanos how long one route's connect may take, where the client's own limit is not shorter; null: the client's own
- * @property inactivityNanos the same for reads and writes
- * @property path the network's path on which the attempt goes out; null: any
- */
-internal class EngineLimits(
-    val mayResend: Boolean,
-    val connectNanos: Long?,
-    val inactivityNanos: Long?,
-    val path: Long?,
-)

@@ -26,18 +26,18 @@ internal class EngineEntrance : Interceptor {
         if (inEngine == null) return chain.proceed(builder.build())
         chain.call().tag(InEngine.TYPE) { InEngine(inEngine) }
         val request = builder.tag(OuterAttempt::class.java, inEngine.outer).build()
-        val limited = chain.limitedTo(inEngine.limits)
-        return (inEngine.limits.path?.let { pools(it).on(it, limited) } ?: limited).proceed(request)
+        val limited = chain.limitedTo(inEngine)
+        return (inEngine.outer.path?.let { pools(it).on(it, limited) } ?: limited).proceed(request)
     }
 
     private fun pools(path: Long): FreshPools = pools ?: synchronized(this) { pools ?: FreshPools(path).also { pools = it } }
 
-    private fun Interceptor.Chain.limitedTo(limits: EngineLimits): Interceptor.Chain {
+    private fun Interceptor.Chain.limitedTo(inEngine: EngineRequest): Interceptor.Chain {
         var chain = this
-        shortened(connectTimeoutMillis(), limits.connectNanos)?.let { chain = chain.withConnectTimeout(it, MILLISECONDS) }
-        shortened(readTimeoutMillis(), limits.inactivityNanos)?.let { chain = chain.withReadTimeout(it, MILLISECONDS) }
-        shortened(writeTimeoutMillis(), limits.inactivityNanos)?.let { chain = chain.withWriteTimeout(it, MILLISECONDS) }
-        return if (limits.mayResend) chain else chain.withRetryOnConnectionFailure(false)
+        shortened(connectTimeoutMillis(), inEngine.outer.connectNanos)?.let { chain = chain.withConnectTimeout(it, MILLISECONDS) }
+        shortened(readTimeoutMillis(), inEngine.outer.inactivityNanos)?.let { chain = chain.withReadTimeout(it, MILLISECONDS) }
+        shortened(writeTimeoutMillis(), inEngine.outer.inactivityNanos)?.let { chain = chain.withWriteTimeout(it, MILLISECONDS) }
+        return if (inEngine.mayResend) chain else chain.withRetryOnConnectionFailure(false)
     }
 
     /** In whole milliseconds, if it is shorter than [millis]; 0 is OkHttp's word for no limit. */

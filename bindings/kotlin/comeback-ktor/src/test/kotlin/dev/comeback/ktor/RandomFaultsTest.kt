@@ -78,7 +78,16 @@ class RandomFaultsTest {
             }.use { client ->
                 client.plugin(HttpSend).intercept { request ->
                     when (request.headers[INNER]) {
-                        "refresh" -> execute(request).also { if (it.response.status.value != 200) refreshes.post("http://127.0.0.1:$refused/") }
+                        "refresh" -> {
+                            execute(request).also {
+                                if (it.response.status.value !=
+                                    200
+                                ) {
+                                    refreshes.post("http://127.0.0.1:$refused/")
+                                }
+                            }
+                        }
+
                         "failover" -> {
                             try {
                                 execute(request)
@@ -87,12 +96,16 @@ class RandomFaultsTest {
                                 execute(request)
                             }
                         }
+
                         "again" -> {
                             // A Comeback further in, which stands down.
                             client.post("http://127.0.0.1:$refused/") { retryPolicy(policies[0]) }.call
                             execute(request)
                         }
-                        else -> execute(request)
+
+                        else -> {
+                            execute(request)
+                        }
                     }
                 }
                 repeat(ORDERS / AT_ONCE) { round -> round(client, server, round, said) }
@@ -138,7 +151,11 @@ class RandomFaultsTest {
     ) {
         val port = if (random.nextInt(10) == 0) refused else server.port
         val left = runCatching { client.post("http://127.0.0.1:$port/") { describe(order, random) } }.exceptionOrNull()
-        if (left != null && left !is kotlinx.coroutines.CancellationException) assertEquals(said[order], left.mayHaveArrived, "$order $left")
+        if (left != null &&
+            left !is kotlinx.coroutines.CancellationException
+        ) {
+            assertEquals(said[order], left.mayHaveArrived, "$order $left")
+        }
     }
 
     private fun HttpRequestBuilder.describe(
@@ -171,25 +188,45 @@ class RandomFaultsTest {
             },
         ) { number ->
             when (Random(number).nextInt(10)) {
-                0 -> reset()
-                1 -> end()
-                2 -> say("HTTP/1.1 408 X\r\nContent-Length: 0\r\n\r\n")
-                3 -> say("HTTP/1.1 503 X\r\nRetry-After: 0\r\nContent-Length: 0\r\n\r\n")
-                4 -> status(503)
+                0 -> {
+                    reset()
+                }
+
+                1 -> {
+                    end()
+                }
+
+                2 -> {
+                    say("HTTP/1.1 408 X\r\nContent-Length: 0\r\n\r\n")
+                }
+
+                3 -> {
+                    say("HTTP/1.1 503 X\r\nRetry-After: 0\r\nContent-Length: 0\r\n\r\n")
+                }
+
+                4 -> {
+                    status(503)
+                }
+
                 5 -> {
                     say("HTTP/1.1 200 X\r\nContent-Length: 10\r\n\r\n01234")
                     reset()
                 }
+
                 6 -> {
                     Thread.sleep(250)
                     status(200)
                 }
+
                 7 -> {
                     // The next one on this connection meets its end.
                     status(200)
                     end()
                 }
-                else -> status(200)
+
+                else -> {
+                    status(200)
+                }
             }
         }
 
