@@ -46,6 +46,14 @@ public class Comeback internal constructor(
     internal val waits = Waits(this)
 
     /**
+     * Which connections attempts may begin on, for all clients together.
+     *
+     * @suppress
+     */
+    @InternalComebackApi
+    public val connectionAges: ConnectionAges by lazy { ConnectionAges(snapshot.path) }
+
+    /**
      * Whether [close] was called. Adapters then let requests pass.
      *
      * @suppress

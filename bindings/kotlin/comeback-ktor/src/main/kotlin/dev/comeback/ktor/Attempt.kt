@@ -159,7 +159,7 @@ internal class Attempt(
         if (isCut || isAbandoned) throw CancellationException("Comeback ended this attempt")
         watch.goesOut()
         inEngine?.let { (earlier ?: ArrayList<EngineRequest>(1).also { list -> earlier = list }) += it }
-        inEngine = setup.engine.entered(request, outer, facts, loop.body, job)
+        inEngine = setup.engine.entered(request, outer, facts, notedPath, loop.body, job)
         request.body = loop.body.entering(request.body as OutgoingContent) { job.cancel("the body has changed", it) }
     }
 
@@ -243,7 +243,7 @@ internal class Attempt(
 
     /** Time ended it, so the connection it was on may be dead. */
     fun isOutOfTime() {
-        // See the connections inside the engine.
+        inEngine?.connections?.areSuspect()
     }
 
     /** The limit was ours, so the caller hears of a timeout, as Ktor says it. */

@@ -26,7 +26,7 @@ internal class Below(
 
     override fun enters(request: HttpRequestBuilder) {
         told = outer.request(policy, request.head(facts.keyHeader), keyIsMade)
-        inEngine = engine.entered(request, outer, facts, body = null, job = null)
+        inEngine = engine.entered(request, outer, facts, outer.path, body = null, job = null)
     }
 
     override fun headCame(response: HttpResponse) {
@@ -37,6 +37,7 @@ internal class Below(
     override fun engineThrew(thrown: Throwable) {
         val inEngine = inEngine ?: return
         inEngine.threw(thrown)
+        if (isOutOfTime(thrown)) inEngine.connections?.areSuspect()
         told?.ended(inEngine.sentNothing())
     }
 

@@ -32,6 +32,9 @@ internal class CioTimeouts private constructor(
     }
 
     companion object {
+        /** Whether [client] shares connections; requests with timeouts of their own get one of their own. */
+        fun arePipelined(client: HttpClient): Boolean = (client.engine.config as? CIOEngineConfig)?.pipelining == true
+
         /** Null for another engine. */
         fun of(client: HttpClient): CioTimeouts? = (client.engine.config as? CIOEngineConfig)?.let(::CioTimeouts)
     }

@@ -7,6 +7,7 @@ import dev.comeback.everythingBehind
 import io.ktor.client.network.sockets.ConnectTimeoutException
 import io.ktor.client.plugins.HttpRequestTimeoutException
 import io.ktor.client.plugins.SendCountExceedException
+import io.ktor.client.utils.unwrapCancellationException
 import io.ktor.utils.io.ClosedByteChannelException
 import kotlinx.coroutines.TimeoutCancellationException
 import kotlinx.coroutines.channels.ClosedReceiveChannelException
@@ -85,3 +86,9 @@ private fun byName(thrown: Throwable): FailureKind? =
             null
         }
     }
+
+/** Whether time ended an attempt, so that its connection may be dead: a limit of ours, or a timeout of the client's. */
+internal fun isOutOfTime(failure: Throwable): Boolean =
+    failure is TimeoutCancellationException || failureKind(failure.unwrapCancellationException()) in OUT_OF_TIME
+
+private val OUT_OF_TIME = setOf(FailureKind.ATTEMPT_TIMEOUT, FailureKind.READ_TIMEOUT, FailureKind.WRITE_TIMEOUT)

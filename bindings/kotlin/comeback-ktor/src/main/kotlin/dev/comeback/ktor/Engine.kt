@@ -14,45 +14,59 @@ import kotlinx.coroutines.CompletableJob
 /** @throws IllegalStateException if this engine sends requests again by itself and cannot be told not to */
 internal class Engine(
     private val client: HttpClient,
-    comeback: Comeback,
+    private val comeback: Comeback,
 ) {
     /** A layer of ours is in the engine: it takes the header that tells it of a request, and tells of that request's way. */
-    private val takesLayers: Boolean = withOptional { OkHttpEngines.adopt(client, comeback) } ?: false
+    private val takesLayers: Boolean = withOptional { OkHttpEngines.adopt(client) } ?: false
 
     init {
         if (takesLayers) someTakesLayers = true else Apache5.tellNotToResend(client.engine.config)
     }
 
-    /** [request] enters the engine. [job]: what ends it; null if it is not ours to end. */
+    /** A CIO engine that shares connections; by itself it makes one for each request. */
+    private val isPipelining = withOptional { CioTimeouts.arePipelined(client) } ?: false
+
+    /** [request] enters the engine, on [path]; null: the newest. [job]: what ends it; null if it is not ours to end. */
     fun entered(
         request: HttpRequestBuilder,
         outer: OuterAttempt,
         facts: DriverFacts,
+        path: Long?,
         body: BodyWatch?,
         job: CompletableJob?,
     ): EngineRequest {
+        val mayResend =
+            !takesLayers || (!outer.clientResendsOff && !facts.clientResendsOff && facts.mayRepeat(request.head(facts.keyHeader)))
+        val onPath = path ?: comeback.networkFor(facts, request.url.host).snapshot.path
+        val entered = EngineRequest(request, outer, isHeard = takesLayers, mayResend, comeback.connectionAges, onPath, body)
         if (takesLayers) {
-            val mayResend = !outer.clientResendsOff && !facts.clientResendsOff && facts.mayRepeat(request.head(facts.keyHeader))
-            val entered = EngineRequest(request, outer, isHeard = true, mayResend, body)
             request.headers[OuterAttempt.header] = entered.numbered()
-            return entered
+        } else {
+            if (isPipelining) entered.connections = connections(request, onPath)
+            val needsOwnConnection = entered.connections?.age != null
+            if ((needsOwnConnection || (job != null && outer.connectNanos != null)) && takesTimeouts) limit(request, outer, job)
         }
-        if (job != null && outer.connectNanos != null &&
-            HttpTimeoutCapability in client.engine.supportedCapabilities
-        ) {
-            limit(request, outer, job)
-        }
-        return EngineRequest(request, outer, isHeard = false, mayResend = true, body)
+        return entered
     }
+
+    private fun connections(
+        request: HttpRequestBuilder,
+        path: Long,
+    ): Connections {
+        val url = request.url.build()
+        return Connections(comeback.connectionAges, path, url.protocol.name, url.host, url.port)
+    }
+
+    private val takesTimeouts = HttpTimeoutCapability in client.engine.supportedCapabilities
 
     private fun limit(
         request: HttpRequestBuilder,
         outer: OuterAttempt,
-        job: CompletableJob,
+        job: CompletableJob?,
     ) {
         val asked = request.getCapabilityOrNull(HttpTimeoutCapability)
         val own = withOptional { CioTimeouts.of(client) }
-        if (asked == null) own?.keepRequestTimeout(request, client, job)
+        if (asked == null) own?.keepRequestTimeout(request, client, job ?: request.executionContext as CompletableJob)
         val connect = asked?.connectTimeoutMillis ?: own?.connectMillis
         val socket = asked?.socketTimeoutMillis ?: own?.socketMillis
         val limited =

@@ -1,6 +1,7 @@
 // One request that has entered the engine, and what is known of it from there. Every "nothing was sent" rests on this.
 package dev.comeback.ktor
 
+import dev.comeback.ConnectionAges
 import dev.comeback.OuterAttempt
 import dev.comeback.Promise
 import dev.comeback.everythingBehind
@@ -17,6 +18,7 @@ import java.util.concurrent.atomic.AtomicLong
  * @param outer the attempt it belongs to, as layers inside the engine see it
  * @param isHeard our own layer is in the engine and tells when a head is about to be written. Of other engines only the types of exceptions tell
  * @param mayResend whether the client may send it again by itself after it began to go out
+ * @param path the network's path on which it goes out
  * @param body null if nobody watches it
  */
 internal class EngineRequest(
@@ -24,6 +26,8 @@ internal class EngineRequest(
     val outer: OuterAttempt,
     private val isHeard: Boolean,
     val mayResend: Boolean,
+    val ages: ConnectionAges,
+    val path: Long,
     private val body: BodyWatch?,
 ) {
     private var number: String? = null
@@ -39,6 +43,10 @@ internal class EngineRequest(
     @Volatile
     var thrown: Throwable? = null
         private set
+
+    /** Noted where the engine is known to share connections. */
+    @Volatile
+    var connections: Connections? = null
 
     /** In the engine, as far as is known. */
     val isUnderWay: Boolean get() = thrown == null && !hasHead

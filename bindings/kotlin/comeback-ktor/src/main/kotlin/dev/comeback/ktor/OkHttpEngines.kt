@@ -1,7 +1,6 @@
 // Ktor's OkHttp engines: which of them have our layer inside, and which can have it.
 package dev.comeback.ktor
 
-import dev.comeback.Comeback
 import dev.comeback.orNull
 import io.ktor.client.HttpClient
 import io.ktor.client.engine.HttpClientEngine
@@ -38,10 +37,7 @@ internal object OkHttpEngines {
      *
      * @throws IllegalStateException if it cannot be, because the engine has built OkHttp clients already
      */
-    fun adopt(
-        client: HttpClient,
-        comeback: Comeback,
-    ): Boolean {
+    fun adopt(client: HttpClient): Boolean {
         val config = client.engine.config as? OkHttpConfig ?: return false
         if (config in prepared) return true
         check(isUnused(client.engine)) {
@@ -59,10 +55,9 @@ internal object OkHttpEngines {
                 "it from Ktor 3.6 on; with an older Ktor add a dependency on com.squareup.okhttp3:okhttp 5.4 or newer"
         }
         if (!prepared.add(config)) return
-        val entrance = EngineEntrance()
         config.config {
             // Before all of the app's own: what they sign or log is the request as it would be without us.
-            interceptors().add(0, entrance)
+            interceptors().add(0, EngineEntrance)
             addInterceptor(HeadsAsSent)
             networkInterceptors().add(0, EngineExit)
         }

@@ -1,8 +1,11 @@
 // Inside Ktor's OkHttp engine: hands limits to OkHttp, keeps it from sending again what must not be, and tells what went out.
 package dev.comeback.ktor
 
+import dev.comeback.ConnectionAge
 import dev.comeback.OuterAttempt
+import dev.comeback.orNull
 import okhttp3.Call
+import okhttp3.Dns
 import okhttp3.Headers
 import okhttp3.Interceptor
 import okhttp3.Response
@@ -13,11 +16,7 @@ import java.io.IOException
 import java.util.concurrent.TimeUnit.MILLISECONDS
 
 /** The first of all interceptors: makes of the header that came through the engine the tag by which layers further in stand down. */
-internal class EngineEntrance : Interceptor {
-    /** Adopted with the first attempt's path. */
-    @Volatile
-    private var pools: FreshPools? = null
-
+internal object EngineEntrance : Interceptor {
     override fun intercept(chain: Interceptor.Chain): Response {
         val said = chain.request().header(OuterAttempt.header) ?: return chain.proceed(chain.request())
         val inEngine = EngineRequest.byNumber(said)
@@ -26,11 +25,18 @@ internal class EngineEntrance : Interceptor {
         if (inEngine == null) return chain.proceed(builder.build())
         chain.call().tag(InEngine.TYPE) { InEngine(inEngine) }
         val request = builder.tag(OuterAttempt::class.java, inEngine.outer).build()
-        val limited = chain.limitedTo(inEngine)
-        return (inEngine.outer.path?.let { pools(it).on(it, limited) } ?: limited).proceed(request)
+        return chain.limitedTo(inEngine).onFreshConnection(inEngine).proceed(request)
     }
 
-    private fun pools(path: Long): FreshPools = pools ?: synchronized(this) { pools ?: FreshPools(path).also { pools = it } }
+    private fun Interceptor.Chain.onFreshConnection(inEngine: EngineRequest): Interceptor.Chain {
+        val url = request().url
+        val connections = Connections(inEngine.ages, inEngine.path, url.scheme, url.host, url.port)
+        inEngine.connections = connections
+        val age = connections.age ?: return this
+        // What a socket throws when it is closed concerns nobody.
+        if (inEngine.ages.isNewTo(connectionPool, inEngine.path)) orNull { connectionPool.evictAll() }
+        return withDns(AgedDns(dns, age))
+    }
 
     private fun Interceptor.Chain.limitedTo(inEngine: EngineRequest): Interceptor.Chain {
         var chain = this
@@ -49,6 +55,17 @@ internal class EngineEntrance : Interceptor {
         val limit = roundedUpToMillis(limitNanos).coerceIn(1, Int.MAX_VALUE.toLong()).toInt()
         return limit.takeIf { millis == 0 || it < millis }
     }
+}
+
+/**
+ * A resolver that is equal only within one age. OkHttp takes a pooled connection only for an address with an equal resolver; so connections of another age
+ * stay in the app's own pool until it closes them, and no attempt begins on them.
+ */
+private data class AgedDns(
+    private val resolver: Dns,
+    private val age: ConnectionAge,
+) : Dns by resolver {
+    override fun toString(): String = resolver.toString()
 }
 
 /** The last interceptor but those of the network: undoes what [EngineExit] has done to a head. */

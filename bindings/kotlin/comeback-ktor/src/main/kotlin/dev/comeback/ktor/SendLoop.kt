@@ -305,7 +305,7 @@ internal class SendLoop(
     private fun judgedFailure(attempt: Attempt): NextStep {
         val failure = checkNotNull(attempt.failure)
         val kind = if (attempt.isCut) FailureKind.ATTEMPT_TIMEOUT else failureKind(failure, body, comeback.transportExceptions)
-        if (kind in OUT_OF_TIME) attempt.isOutOfTime()
+        if (isOutOfTime(failure)) attempt.isOutOfTime()
         val sentNothing = attempt.sentNothing(if (attempt.isCut) null else failure)
         if (body.isChanged) return session.stopped(StopReason.BodyNotReplayable, sentNothing)
         return session.failed(
@@ -397,8 +397,6 @@ internal class SendLoop(
     private companion object {
         /** The first status that is an error. */
         const val FIRST_ERROR = 400
-
-        val OUT_OF_TIME = setOf(FailureKind.ATTEMPT_TIMEOUT, FailureKind.READ_TIMEOUT, FailureKind.WRITE_TIMEOUT)
     }
 }
 
