@@ -46,6 +46,7 @@ pub struct ToldEvent {
     pub ms: i64,
     pub attempts: i32,
     pub elapsed: i64,
+    pub may_have_arrived: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, uniffi::Enum)]
@@ -189,6 +190,7 @@ fn told(event: &Event) -> Option<ToldEvent> {
             },
             attempts: i32::try_from(end.counted).unwrap_or(i32::MAX),
             elapsed: nanos(end.elapsed),
+            may_have_arrived: end.may_have_arrived,
             ..nothing(EventKind::Finished)
         },
         _ => return None,
@@ -212,6 +214,7 @@ fn nothing(kind: EventKind) -> ToldEvent {
         ms: 0,
         attempts: 0,
         elapsed: 0,
+        may_have_arrived: false,
     }
 }
 

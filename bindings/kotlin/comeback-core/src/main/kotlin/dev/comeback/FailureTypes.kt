@@ -51,6 +51,7 @@ public class FailureTypes(
         failure: Throwable,
         transports: Set<Class<out Throwable>> = emptySet(),
     ): FailureKind {
+        (failure as? KnownFailure)?.failure?.let { return it }
         val behind = everythingBehind(failure)
         certificateFault(behind.keys)?.let { return it }
         if (behind.any { carriesAppMeaning(it.key, isSuppressed = it.value, transports) }) return FailureKind.UNLISTED
@@ -307,3 +308,14 @@ private val PROMISES =
             else -> error("no class of a failure: $compiled")
         }
     }
+
+/**
+ * An exception that knows the kind of its failure: another of Comeback's libraries has judged it.
+ *
+ * @suppress
+ */
+@InternalComebackApi
+public interface KnownFailure {
+    /** Null if it was no failure of an attempt. */
+    public val failure: FailureKind?
+}

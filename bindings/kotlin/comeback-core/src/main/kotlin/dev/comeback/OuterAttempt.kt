@@ -29,6 +29,9 @@ public class OuterAttempt(
     /** Made at the first need: most attempts have no layer further in. */
     private var requests: ArrayList<InnerRequest>? = null
 
+    /** The keys that layers further in made in this attempt. */
+    private var madeKeys: HashSet<String>? = null
+
     /** All that was noted so far. */
     public val told: List<InnerRequest>
         @Synchronized
@@ -38,13 +41,26 @@ public class OuterAttempt(
      * A layer further in makes a request. It says so before anything of it goes out, and later, by [InnerRequest.ended], what became of it.
      *
      * @param policy the policy that the layer would act by; null, or one that is off: the rules without one
-     * @param keyIsMade whether the layer made the request's key: then the next attempt's request has another
+     * @param keyIsMade whether the layer made the request's key: then the next attempt's request has another. A layer further in than that one finds the key
+     * on the request; this attempt remembers whose it is.
      */
     public fun request(
         policy: RetryPolicy?,
         head: RequestHead,
         keyIsMade: Boolean,
-    ): InnerRequest = InnerRequest(policy, if (keyIsMade) head.withoutKey() else head).also(::note)
+    ): InnerRequest {
+        if (keyIsMade) keyIsMade(head.key)
+        return InnerRequest(policy, if (keyIsMade || hasMadeKey(head)) head.withoutKey() else head).also(::note)
+    }
+
+    /** A layer further in has made a key, whose header has these [lines], and tells of its request later. */
+    @Synchronized
+    public fun keyIsMade(lines: List<String>) {
+        madeKeys = (madeKeys ?: HashSet(1)).apply { addAll(lines) }
+    }
+
+    @Synchronized
+    private fun hasMadeKey(head: RequestHead) = madeKeys?.let { made -> head.key.any { it in made } } == true
 
     @Synchronized
     private fun note(request: InnerRequest) {

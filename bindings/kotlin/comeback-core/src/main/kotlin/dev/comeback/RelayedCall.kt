@@ -7,12 +7,15 @@ import java.util.Locale
  * A call that is driven elsewhere. What happens to it is told here in its order, by one thread at a time, in the names that the vectors use
  * (`connect_refused`). It computes no rule.
  *
+ * @param isInner a layer further out acts, and tells the listener and the caller by itself
+ *
  * @suppress
  */
 @InternalComebackApi
 public class RelayedCall(
     private val comeback: Comeback,
     private val label: String?,
+    private val isInner: Boolean = false,
 ) {
     private val id by lazy(LazyThreadSafetyMode.NONE) { comeback.nextCallId() }
     private val events = ArrayList<RetryEvent>(2)
@@ -24,7 +27,10 @@ public class RelayedCall(
 
     /** What was tried so far; null if nothing failed. */
     public val report: RetryReport?
-        get() = RetryReport.of(events).takeIf { it.reason != null || it.attempts.isNotEmpty() || it.abandoned > 0 }
+        get() = RetryReport.of(events).takeIf { !isInner && (it.reason != null || it.attempts.isNotEmpty() || it.abandoned > 0) }
+
+    /** See [RetryReport.mayHaveArrived]. */
+    public val mayHaveArrived: Boolean get() = RetryReport.of(events).mayHaveArrived
 
     /** @param status of the response; without one [failure] says what happened */
     public fun attemptFailed(
@@ -69,7 +75,7 @@ public class RelayedCall(
         ms: Long,
         counted: Int,
         elapsedNanos: Long,
-        mayHaveArrived: Boolean = true,
+        mayHaveArrived: Boolean,
     ) {
         isWaiting = false
         tell(RetryEvent.Finished(id, label, reason?.let { stopReason(it, ms) }, counted, elapsedNanos, mayHaveArrived))
@@ -82,7 +88,7 @@ public class RelayedCall(
 
     private fun tell(event: RetryEvent) {
         events += event
-        comeback.tell(event)
+        if (!isInner) comeback.tell(event)
     }
 
     private fun stopReason(

@@ -350,6 +350,19 @@ class CallSessionTest {
     }
 
     @Test
+    fun `a key that one layer further in made is no caller's key to another one further in still`() {
+        val outer = OuterAttempt()
+        val post = RequestHead("POST", key = listOf("made"))
+        outer.request(null, post, keyIsMade = true)
+        outer.request(null, post, keyIsMade = false)
+        val step = World().session().failed(Outcome.failure(FailureKind.RESET, inner = outer.told))
+        assertEquals(StopReason.NotRepeatable, step.reason())
+        outer.told.forEach { it.ended(sentNothing = true) }
+        outer.request(null, RequestHead("POST", key = listOf("the caller's")), keyIsMade = false)
+        assertIs<NextStep.Sleep>(World().session().failed(Outcome.failure(FailureKind.RESET, inner = outer.told)))
+    }
+
+    @Test
     fun `a block whose inner request was told to wait waits that long`() {
         val world = World()
         val outer = OuterAttempt()

@@ -36,7 +36,7 @@ internal class CallInFlight(
             EventKind.ATTEMPT_ABANDONED -> relayed.attemptAbandoned()
             EventKind.WAIT_PLANNED -> relayed.waitPlanned(event.planned, event.window, event.floor, event.why)
             EventKind.RESUMED -> relayed.resumed(event.planned, event.effective, event.by)
-            EventKind.FINISHED -> relayed.finished(reason(event), event.ms, event.attempts, event.elapsed)
+            EventKind.FINISHED -> relayed.finished(reason(event), event.ms, event.attempts, event.elapsed, event.mayHaveArrived)
         }
     }
 

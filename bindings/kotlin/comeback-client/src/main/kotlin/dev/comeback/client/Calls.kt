@@ -5,7 +5,9 @@ import dev.comeback.Comeback
 import dev.comeback.ComebackUnavailableException
 import dev.comeback.NativeLibrary
 import dev.comeback.NetworkSnapshot
+import dev.comeback.OuterAttempt
 import dev.comeback.RelayedCall
+import dev.comeback.RequestHead
 import dev.comeback.RetryPolicy
 import dev.comeback.Subscription
 import dev.comeback.client.ffi.Authority
@@ -59,8 +61,34 @@ internal class Calls(
     suspend fun execute(
         request: ClientRequest,
         policy: RetryPolicy,
+    ): ClientResponse {
+        val outer = OuterAttempt.onThisThread ?: return execute(request, policy, RelayedCall(comeback, request.label))
+        // The outermost layer acts: here the request goes once, and that layer hears of it.
+        val once = if (policy.driverFacts == null) policy else RetryPolicy(policy) { maxAttempts = 1 }
+        val keyHeader = (policy.driverFacts ?: checkNotNull(RetryPolicy.DEFAULT.driverFacts)).keyHeader
+        val head =
+            RequestHead.read(request.method, keyHeader) { name ->
+                request.headers.filter { it.first.equals(name, ignoreCase = true) }.map { it.second }
+            }
+        // A key that the library makes is not among these headers, and would not count.
+        val told = outer.request(policy, head, keyIsMade = false)
+        val relayed = RelayedCall(comeback, request.label, isInner = true)
+        try {
+            return execute(request, once, relayed).also { response ->
+                told.ended(sentNothing = false, response.headers.filter { it.first.equals("Retry-After", ignoreCase = true) }.map { it.second })
+            }
+        } catch (thrown: IOException) {
+            told.ended(sentNothing = !relayed.mayHaveArrived)
+            throw thrown
+        }
+    }
+
+    private suspend fun execute(
+        request: ClientRequest,
+        policy: RetryPolicy,
+        relayed: RelayedCall,
     ): ClientResponse =
-        start(request.label) { client, number ->
+        start(relayed) { client, number ->
             client.start(
                 number,
                 Request(
@@ -80,14 +108,14 @@ internal class Calls(
      * Not on the caller's thread, which may be the main thread. And an unconfined caller must not go on with the thread that hears for all calls.
      */
     suspend fun start(
-        label: String?,
+        relayed: RelayedCall,
         begin: (Client, Long) -> Unit,
     ): ClientResponse =
         withContext(Dispatchers.Default) {
             val client = ready()
             val number = numbers.incrementAndGet()
             suspendCancellableCoroutine { continuation ->
-                val call = CallInFlight(RelayedCall(comeback, label), continuation)
+                val call = CallInFlight(relayed, continuation)
                 inFlight[number] = call
                 try {
                     begin(client, number)

@@ -2,6 +2,7 @@
 package dev.comeback.client
 
 import dev.comeback.FailureKind
+import dev.comeback.KnownFailure
 import dev.comeback.RetryReport
 import dev.comeback.StopReason
 import java.io.IOException
@@ -27,9 +28,10 @@ public sealed class ClientException(
      */
     public class Failed internal constructor(
         message: String,
-        public val failure: FailureKind?,
+        override val failure: FailureKind?,
         report: RetryReport?,
-    ) : ClientException(message, report)
+    ) : ClientException(message, report),
+        KnownFailure
 
     /** The request can never be sent: its URL, its method or a header is not valid. */
     public class InvalidRequest internal constructor(

@@ -2,6 +2,7 @@
 package dev.comeback.client
 
 import dev.comeback.CancelKind
+import dev.comeback.RelayedCall
 import dev.comeback.RetryEvent
 import dev.comeback.StopReason
 import kotlinx.coroutines.CoroutineScope
@@ -188,7 +189,7 @@ class LifeTest {
                 soon<Unit> {
                     repeat(10) {
                         assertFailsWith<ClientException.Internal> {
-                            ground.client.calls.start(null) { client, number -> client.provokePanic(number) }
+                            ground.client.calls.start(RelayedCall(ground.comeback, null)) { client, number -> client.provokePanic(number) }
                         }
                         assertEquals("ok", ground.client.get(server.url).text())
                     }

@@ -18,15 +18,20 @@ internal class Below(
     private val outer: OuterAttempt,
     private val policy: RetryPolicy,
     private val keyIsMade: Boolean,
-    private val engine: Engine,
+    private val setup: Setup,
+    request: HttpRequestBuilder,
 ) : OnItsWay {
     private val facts: DriverFacts = checkNotNull(policy.driverFacts ?: RetryPolicy.DEFAULT.driverFacts)
+    /** From the start: a plugin further in may send it elsewhere before it enters the engine, or instead. */
+    private val whole: InnerRequest = outer.request(policy, request.head(facts.keyHeader), keyIsMade)
     private var inEngine: EngineRequest? = null
     private var told: InnerRequest? = null
 
     override fun enters(request: HttpRequestBuilder) {
+        // From here on it is told by itself.
+        if (!setup.mayBeSentElsewhere) whole.ended(sentNothing = true)
         told = outer.request(policy, request.head(facts.keyHeader), keyIsMade)
-        inEngine = engine.entered(request, outer, facts, outer.path, body = null, job = null)
+        inEngine = setup.engine.entered(request, outer, facts, outer.path, body = null, job = null)
     }
 
     override fun headCame(response: HttpResponse) {
@@ -38,11 +43,6 @@ internal class Below(
         val inEngine = inEngine ?: return
         inEngine.threw(thrown)
         if (isOutOfTime(thrown)) inEngine.connections?.areSuspect()
-        told?.ended(inEngine.sentNothing())
-    }
-
-    /** An upgrade: its end is not reported. */
-    fun passesUnheard(request: HttpRequestBuilder) {
-        outer.request(policy, request.head(facts.keyHeader), keyIsMade)
+        told?.ended(!setup.mayBeSentElsewhere && inEngine.sentNothing())
     }
 }

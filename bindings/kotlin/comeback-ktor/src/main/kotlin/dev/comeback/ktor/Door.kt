@@ -66,9 +66,11 @@ internal class Door(
     ) {
         val facts = policy.driverFacts
         val keyIsMade = facts != null && makesKey(request, choices, facts) && ensureKey(request, facts)
-        val below = Below(outer, policy, keyIsMade, setup.engine)
+        // A plugin further in may send the request, key and all, through another client first.
+        if (keyIsMade) outer.keyIsMade(request.headers.getAll(checkNotNull(facts).keyHeader).orEmpty())
+        val below = Below(outer, policy, keyIsMade, setup, request)
         if (isUpgrade(request)) {
-            below.passesUnheard(request)
+            // Its end is not reported.
             request.attributes.remove(Mark.KEY)
         } else {
             request.attributes.put(Mark.KEY, below)

@@ -13,6 +13,7 @@ internal class Hooks(
 ) {
     val policy: RetryPolicy = config.policy
     val maxSendCount: Int = config.maxSendCount
+    val onlyThisClientSends: Boolean = config.onlyThisClientSends
     private val policyFor = config.policyFor
     private val classify = config.classify
     private val label = config.label

@@ -65,6 +65,9 @@ internal class SendLoop(
 
     private val hooks get() = setup.hooks
 
+    /** See [Setup.mayBeSentElsewhere]. */
+    val mayBeSentElsewhere: Boolean get() = setup.mayBeSentElsewhere
+
     /** Tells this call from one whose request was made from this one's. */
     val executionContext: Job get() = original.executionContext
 

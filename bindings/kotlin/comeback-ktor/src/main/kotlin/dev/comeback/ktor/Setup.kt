@@ -14,6 +14,9 @@ internal class Setup(
 ) {
     val engine: Engine = Engine(client, comeback)
 
+    /** Whether a plugin further in may send requests through a client that nobody here hears. Asked at a failure: by then all plugins are there. */
+    val mayBeSentElsewhere: Boolean by lazy(LazyThreadSafetyMode.PUBLICATION) { !hooks.onlyThisClientSends && hasForeignPlugins(client) }
+
     /** Attempts that were ended, and go on alone because nothing in them can be. */
     val alone: AtomicInteger = AtomicInteger()
 

@@ -180,6 +180,9 @@ internal data class Cell(
                 Send.POST_MADE -> outer == Outer.NOTHING
             }
 
+    /** Beneath the policy, where a pooled connection broke. A key makes a single request one that may go again, if not the block that it is made in. */
+    val clientMayResend: Boolean get() = preset != Preset.PAYMENT && driver.isOkHttp && send != Send.POST
+
     val carriesKey: Boolean get() = send != Send.GET && send != Send.POST
 
     override fun toString(): String = name
@@ -203,6 +206,8 @@ private fun senseless(cell: Cell): String? =
         cell.fault == Fault.UNAUTHORIZED && (cell.inner.refresh ?: Refresh.OK) == Refresh.OK -> "401 is for a refresh that fails"
 
         cell.fault != Fault.UNAUTHORIZED && (cell.inner.refresh ?: Refresh.OK) != Refresh.OK -> "without a token there is no other answer than 401"
+
+        cell.inner.startsWithOther && cell.fault == Fault.DROPPED -> "the pooled connection is the own chain's, which is asked second"
 
         // The other client gets as far as the server or the own chain does; if neither does nothing can arrive.
         cell.inner.isFailover && cell.fault == Fault.REFUSED -> "nothing is asked that could answer"

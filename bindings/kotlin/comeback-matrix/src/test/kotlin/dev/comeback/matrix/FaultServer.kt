@@ -45,8 +45,13 @@ internal class FaultServer(
     /** Requests for a new token. */
     val refreshes = AtomicInteger()
 
-    /** How many requests came over a pooled connection and were dropped with it. */
-    val droppedOnReused: Int get() = if (cell.fault == Fault.DROPPED) arrivals.count { it.wasReused } else 0
+    /** How many requests came over a connection that had been used before, and broke with it. */
+    val brokenOnReused: Int
+        get() =
+            when (cell.fault) {
+                Fault.DROPPED, Fault.RESET_BEFORE, Fault.RESET_AFTER -> arrivals.count { it.wasReused && (cell.inner.refresh == null || it.hasToken) }
+                else -> 0
+            }
 
     val base: String = "http://127.0.0.1:${socket.localPort}"
     val mainUrl: String = if (cell.fault == Fault.REFUSED) REFUSED_URL else "$base/main"

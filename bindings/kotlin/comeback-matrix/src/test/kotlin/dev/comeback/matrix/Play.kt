@@ -13,7 +13,7 @@ import kotlinx.coroutines.withTimeout
 internal class Played(
     val cell: Cell,
     val arrivals: List<Arrival>,
-    val droppedOnReused: Int,
+    val brokenOnReused: Int,
     val answer: Answer?,
     val thrown: Throwable?,
     val events: List<RetryEvent>,
@@ -37,7 +37,7 @@ internal class Playing(
 
     fun judge(): List<Violation> {
         server.close()
-        return judge(Played(cell, server.arrivals.toList(), server.droppedOnReused, answer, thrown, Comebacks.eventsOf(label)))
+        return judge(Played(cell, server.arrivals.toList(), server.brokenOnReused, answer, thrown, Comebacks.eventsOf(label)))
     }
 }
 
@@ -56,7 +56,11 @@ internal suspend fun play(
         try {
             val answer =
                 withTimeout(HANG_MILLIS) {
-                    if (cell.fault == Fault.DROPPED) rig.warm()
+                    if (cell.fault == Fault.DROPPED) {
+                        rig.warm()
+                        // What a second Comeback made of that is not what is judged.
+                        Comebacks.eventsOf(label)
+                    }
                     call(cell, rig, label)
                 }
             Playing(cell, label, server, answer, null)

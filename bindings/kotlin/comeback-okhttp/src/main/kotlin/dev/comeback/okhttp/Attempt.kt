@@ -189,7 +189,7 @@ internal class Attempt(
 
     private fun isGivenUp(retried: RetriedCall): Boolean {
         val where = exit.get()
-        val sentNothing = where == INSIDE
+        val sentNothing = where == INSIDE && !retried.mayBeSentElsewhere
         when (val step = retried.session.interrupted(sentNothing, retried.isBodyUntouched, retried.told)) {
             is NextStep.Restart -> {
                 if (exit.compareAndSet(where, CLOSED)) return true

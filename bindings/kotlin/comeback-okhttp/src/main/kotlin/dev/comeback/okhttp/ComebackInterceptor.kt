@@ -112,7 +112,7 @@ public class ComebackInterceptor
             // It may have become another request on its way here; then that one is told beside it.
             if (noted != null && noted.original !== chain.request()) noted.isReplaced()
             val inner = noted?.takeIf { it.original === chain.request() } ?: InnerCall(setup, outer, chain.request())
-            return inner.proceed(chain, layer)
+            return inner.proceed(chain, layer, entry = this)
         }
 
         /** Upgrades cannot be begun anew. */

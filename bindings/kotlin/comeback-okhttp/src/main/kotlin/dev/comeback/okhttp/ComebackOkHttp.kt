@@ -31,6 +31,16 @@ public class ComebackOkHttp {
     /** A name for a request in [dev.comeback.RetryEvent]s, which hold nothing of the request itself. */
     public var label: ((request: Request) -> String?)? = null
 
+    /**
+     * Set this to true if the interceptors added after Comeback, and so further in, send requests through no client but this one, or only through clients
+     * that have Comeback too ([RetryPolicy.OFF] is enough). Interceptors that sign, log or compress are of this kind.
+     *
+     * An interceptor may send a request through another client first, and only then pass it on. Comeback cannot see that. So as long as this is false and
+     * the app has interceptors further in, no failure counts as "never sent", and a POST without an idempotency key goes once. OkHttp's own interceptors
+     * do not count.
+     */
+    public var onlyThisClientSends: Boolean = false
+
     /** For tests. */
     internal var isMainThread: () -> Boolean = { MainThread.isCurrent }
 }

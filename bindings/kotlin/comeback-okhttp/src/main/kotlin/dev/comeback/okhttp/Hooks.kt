@@ -19,6 +19,9 @@ internal class Hooks(
     private val classify = options.classify
     private val label = options.label
 
+    /** Whether nothing further in sends requests through other clients. */
+    val onlyThisClientSends: Boolean = options.onlyThisClientSends
+
     /** Whether this thread must never wait. */
     val isMainThread: () -> Boolean = options.isMainThread
 

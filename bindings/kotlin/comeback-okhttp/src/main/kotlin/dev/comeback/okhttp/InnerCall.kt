@@ -36,6 +36,7 @@ internal class InnerCall(
     fun proceed(
         chain: Interceptor.Chain,
         layer: CallLayer,
+        entry: Interceptor,
     ): Response {
         if (!layer.enter()) return chain.proceed(chain.request())
         try {
@@ -43,20 +44,12 @@ internal class InnerCall(
             val witness = layer.witness(chain.call(), setup.pools).also { it.attemptBegins() }
             try {
                 val response = layer.asSent(layer.asOuter(isFound = true) { limited(chain).proceed(request) })
-                told.ended(
-                    sentNothing = false,
-                    retryAfter =
-                        if (response.code <
-                            FIRST_ERROR
-                        ) {
-                            emptyList()
-                        } else {
-                            response.headers("Retry-After")
-                        },
-                )
+                val isError = response.code >= FIRST_ERROR
+                told.ended(sentNothing = false, retryAfter = if (isError) response.headers("Retry-After") else emptyList())
                 return response
             } catch (thrown: IOException) {
-                told.ended(sentNothing = orNull { witness.neverSent(causesOf(thrown)) } == true)
+                val mayBeSentElsewhere = !setup.hooks.onlyThisClientSends && hasForeignFurtherIn(entry, chain.call())
+                told.ended(sentNothing = !mayBeSentElsewhere && orNull { witness.neverSent(causesOf(thrown)) } == true)
                 throw thrown
             }
         } finally {

@@ -95,6 +95,9 @@ internal class RetriedCall(
     /** They may read the body, or use another client. */
     private val hasForeignFurtherIn by lazy(LazyThreadSafetyMode.PUBLICATION) { hasForeignFurtherIn(entry, call) }
 
+    /** Whether the request may have been sent by a client that nobody here hears. */
+    val mayBeSentElsewhere: Boolean get() = hasForeignFurtherIn && !hooks.onlyThisClientSends
+
     private val replay = request.body?.takeIf { it.isReplayable() }?.let(::Replay)
 
     /** What layers further in told of in this attempt. */
@@ -230,10 +233,10 @@ internal class RetriedCall(
 
     /**
      * Positive proof, or false. Where nobody but the client's own layer is further in, whatever is sent comes past Comeback on its way to the network;
-     * else the witness must have heard that layer report this very [failure].
+     * else the witness must have heard that layer report this very [failure], and nobody further in may have used another client.
      */
     private fun hasSentNothing(failure: IOException): Boolean =
-        (layer.lastOut == null && !hasForeignFurtherIn) || witness?.neverSent(causesOf(failure)) == true
+        !mayBeSentElsewhere && ((layer.lastOut == null && !hasForeignFurtherIn) || witness?.neverSent(causesOf(failure)) == true)
 
     /** The head of [last], the request that left last. One that left before it, and was another than the app's, is told like a request of a layer further in. */
     private fun wentOut(last: Request?): RequestHead? {

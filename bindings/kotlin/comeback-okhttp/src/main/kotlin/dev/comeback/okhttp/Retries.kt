@@ -120,7 +120,7 @@ internal class Retries(
     /** The one attempt of a call that goes as without us. */
     fun passed(chain: Interceptor.Chain): Response {
         if (inner == null || !setup.canActOn(chain)) return chain.proceed(chain.request())
-        return inner.proceed(chain, CallLayer.of(chain.call()))
+        return inner.proceed(chain, CallLayer.of(chain.call()), entry = AttemptEntry)
     }
 
     /** An attempt has ended. [isOnAttempt]: on this thread. */

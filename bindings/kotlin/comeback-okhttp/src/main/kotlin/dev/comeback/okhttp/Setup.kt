@@ -58,8 +58,12 @@ internal fun hasForeignFurtherIn(
 ): Boolean {
     val all = (call as? RealCall)?.client?.interceptors ?: return true
     val at = all.indexOfFirst { it === outermost }
-    return at < 0 || (at + 1 until all.size).any { all[it] !is OwnInterceptor && all[it] !is ComebackInterceptor }
+    return at < 0 || (at + 1 until all.size).any { isForeign(all[it]) }
 }
+
+/** OkHttp's own, for instance those for logging and compression, read bodies that may be read again, and send nothing elsewhere. */
+private fun isForeign(interceptor: Interceptor) =
+    interceptor !is OwnInterceptor && interceptor !is ComebackInterceptor && !interceptor.javaClass.name.startsWith("okhttp3.")
 
 /** Whether code of the app's runs inside an attempt of [call], which may make calls of its own. */
 internal fun runsAppsCode(
