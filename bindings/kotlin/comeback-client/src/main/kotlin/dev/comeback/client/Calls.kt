@@ -75,7 +75,10 @@ internal class Calls(
         val relayed = RelayedCall(comeback, request.label, isInner = true)
         try {
             return execute(request, once, relayed).also { response ->
-                told.ended(sentNothing = false, response.headers.filter { it.first.equals("Retry-After", ignoreCase = true) }.map { it.second })
+                told.ended(
+                    sentNothing = false,
+                    response.headers.filter { it.first.equals("Retry-After", ignoreCase = true) }.map { it.second },
+                )
             }
         } catch (thrown: IOException) {
             told.ended(sentNothing = !relayed.mayHaveArrived)

@@ -197,7 +197,11 @@ internal class Attempt(
      */
     fun sentNothing(failure: Throwable?): Boolean {
         val last = inEngine ?: return false
-        if (loop.mayBeSentElsewhere || loop.hasSentBefore || earlier.orEmpty().any { !it.sentNothing() } || outer.told.any { !it.sentNothing }) return false
+        if (loop.mayBeSentElsewhere || loop.hasSentBefore || earlier.orEmpty().any { !it.sentNothing() } ||
+            outer.told.any { !it.sentNothing }
+        ) {
+            return false
+        }
         val thrown = last.thrown
         val wasEnded = thrown == null || thrown is CancellationException
         val isFromEngine = if (failure == null) wasEnded else last.endedWith(failure)
@@ -210,7 +214,11 @@ internal class Attempt(
         ends: (T) -> Boolean,
     ): T {
         val last = inEngine
-        if (last == null || !last.isUnderWay || loop.mayBeSentElsewhere || loop.hasSentBefore || earlier != null || outer.told.isNotEmpty()) return ask(false)
+        if (last == null || !last.isUnderWay || loop.mayBeSentElsewhere || loop.hasSentBefore || earlier != null ||
+            outer.told.isNotEmpty()
+        ) {
+            return ask(false)
+        }
         return last.whileHeld(ask, ends)
     }
 

@@ -22,6 +22,7 @@ internal class Below(
     request: HttpRequestBuilder,
 ) : OnItsWay {
     private val facts: DriverFacts = checkNotNull(policy.driverFacts ?: RetryPolicy.DEFAULT.driverFacts)
+
     /** From the start: a plugin further in may send it elsewhere before it enters the engine, or instead. */
     private val whole: InnerRequest = outer.request(policy, request.head(facts.keyHeader), keyIsMade)
     private var inEngine: EngineRequest? = null

@@ -8,6 +8,7 @@ import io.ktor.util.Attributes
 /** Whether [client] has plugins that are neither Ktor's nor Comeback's. */
 internal fun hasForeignPlugins(client: HttpClient): Boolean {
     val registry = client.attributes.allKeys.firstOrNull { it.name == REGISTRY } ?: return true
+
     @Suppress("UNCHECKED_CAST")
     val installed = client.attributes[registry as AttributeKey<Any>] as? Attributes ?: return true
     return installed.allKeys.any { it.name !in KTORS_OWN }

@@ -180,7 +180,7 @@ internal data class Cell(
                 Send.POST_MADE -> outer == Outer.NOTHING
             }
 
-    /** Beneath the policy, where a pooled connection broke. A key makes a single request one that may go again, if not the block that it is made in. */
+    /** Beneath the policy, where a pooled connection broke. A key makes a request repeatable by itself, if not the block around it. */
     val clientMayResend: Boolean get() = preset != Preset.PAYMENT && driver.isOkHttp && send != Send.POST
 
     val carriesKey: Boolean get() = send != Send.GET && send != Send.POST

@@ -49,8 +49,16 @@ internal class FaultServer(
     val brokenOnReused: Int
         get() =
             when (cell.fault) {
-                Fault.DROPPED, Fault.RESET_BEFORE, Fault.RESET_AFTER -> arrivals.count { it.wasReused && (cell.inner.refresh == null || it.hasToken) }
-                else -> 0
+                Fault.DROPPED, Fault.RESET_BEFORE, Fault.RESET_AFTER -> {
+                    arrivals.count {
+                        it.wasReused &&
+                            (cell.inner.refresh == null || it.hasToken)
+                    }
+                }
+
+                else -> {
+                    0
+                }
             }
 
     val base: String = "http://127.0.0.1:${socket.localPort}"

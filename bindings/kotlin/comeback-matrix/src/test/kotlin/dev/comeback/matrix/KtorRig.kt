@@ -220,5 +220,6 @@ private val bodies: io.ktor.client.plugins.logging.LoggingConfig.() -> Unit = {
 
 private val CALLS =
     object : RetryClassifier {
-        override fun ofResult(result: Any?): AttemptResult? = (result as? HttpClientCall)?.let { AttemptResult.status(it.response.status.value) }
+        override fun ofResult(result: Any?): AttemptResult? =
+            (result as? HttpClientCall)?.let { AttemptResult.status(it.response.status.value) }
     }

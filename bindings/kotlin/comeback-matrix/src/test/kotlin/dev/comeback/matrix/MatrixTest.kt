@@ -86,7 +86,13 @@ private fun table(violations: List<Violation>): String {
     text.append("${violations.map { it.cell }.distinct().size} cells are violated\n")
     for (rule in Rule.entries) text.append("  ${rule.name} ${violations.count { it.rule == rule }}: ${rule.says}\n")
     violations.groupBy { Triple(it.cell.driver, it.cell.inner, it.cell.fault) }.forEach { (group, its) ->
-        val counts = its.groupingBy { it.rule }.eachCount().entries.sortedBy { it.key }.joinToString { "${it.key} ${it.value}" }
+        val counts =
+            its
+                .groupingBy { it.rule }
+                .eachCount()
+                .entries
+                .sortedBy { it.key }
+                .joinToString { "${it.key} ${it.value}" }
         val worst = its.minBy { it.rule }
         text.append("${group.first} ${group.second} ${group.third}: $counts; ${worst.cell}: ${worst.rule} ${worst.detail}\n")
     }

@@ -1,12 +1,12 @@
 // A call through OkHttp's interceptor or call factory, with what an app puts further in.
 package dev.comeback.matrix
 
+import dev.comeback.RetryPolicy
 import dev.comeback.okhttp.await
 import dev.comeback.okhttp.callFactory
 import dev.comeback.okhttp.comeback
 import dev.comeback.okhttp.retryPolicy
 import dev.comeback.okhttp.retryReport
-import dev.comeback.RetryPolicy
 import okhttp3.Authenticator
 import okhttp3.Cache
 import okhttp3.Call
@@ -60,7 +60,15 @@ internal class OkHttpRig(
     }
 
     override suspend fun warm() {
-        calls.newCall(Request.Builder().url(server.warmUrl).retryPolicy(RetryPolicy.OFF).build()).await().use { it.body.string() }
+        calls
+            .newCall(
+                Request
+                    .Builder()
+                    .url(server.warmUrl)
+                    .retryPolicy(RetryPolicy.OFF)
+                    .build(),
+            ).await()
+            .use { it.body.string() }
     }
 
     private fun form() = FormBody.Builder().add("what", "order").build()
@@ -117,7 +125,11 @@ private object FormSigning : Interceptor {
 
 private object BodyLogging : Interceptor {
     override fun intercept(chain: Interceptor.Chain): Response {
-        chain.request().body?.takeIf { !it.isOneShot() && !it.isDuplex() }?.writeTo(Buffer())
+        chain
+            .request()
+            .body
+            ?.takeIf { !it.isOneShot() && !it.isDuplex() }
+            ?.writeTo(Buffer())
         val response = chain.proceed(chain.request())
         response.peekBody(2)
         return response
@@ -127,7 +139,12 @@ private object BodyLogging : Interceptor {
 /** A refresh of the token through a client of its own, as OkHttp's documentation has it. Null: the server gives none. */
 private fun fetchToken(server: FaultServer): String? {
     val client = BASE.newBuilder().readTimeout(FaultServer.REFRESH_LIMIT_MILLIS, MILLISECONDS).build()
-    val request = Request.Builder().url(server.tokenUrl).post("refresh".toRequestBody()).build()
+    val request =
+        Request
+            .Builder()
+            .url(server.tokenUrl)
+            .post("refresh".toRequestBody())
+            .build()
     return client.newCall(request).execute().use { if (it.isSuccessful) it.body.string() else null }
 }
 

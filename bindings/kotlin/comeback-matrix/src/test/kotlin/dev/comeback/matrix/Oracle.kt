@@ -100,26 +100,38 @@ private fun liveness(played: Played): Int? {
     // A busy machine's timers may be later than the answer.
     if (cell.fault == Fault.LATE && played.answer?.status == 200) return 1
     return when (cell.fault) {
-        Fault.OK, Fault.STATUS_421, Fault.HEAD_THEN_RESET -> 1
+        Fault.OK, Fault.STATUS_421, Fault.HEAD_THEN_RESET -> {
+            1
+        }
 
         Fault.STATUS_408, Fault.STATUS_503, Fault.STATUS_503_NOW, Fault.RESET_BEFORE, Fault.RESET_AFTER, Fault.LATE, Fault.DROPPED -> {
             if (cell.isRepeatable) cell.preset.maxAttempts else 1
         }
 
         // Nothing was sent, whatever is asked for.
-        Fault.REFUSED -> if (cell.isRepeatable || cell.inner == Inner.NOTHING) cell.preset.maxAttempts else null
+        Fault.REFUSED -> {
+            if (cell.isRepeatable || cell.inner == Inner.NOTHING) cell.preset.maxAttempts else null
+        }
 
-        Fault.UNAUTHORIZED -> null
+        Fault.UNAUTHORIZED -> {
+            null
+        }
     }
 }
 
 private fun isFault(thrown: Throwable?): Boolean =
     when {
         thrown == null -> false
+
         thrown is Hung -> true
+
         // How Ktor says that a body broke off.
         thrown.message?.startsWith("Content-Length mismatch") == true -> false
-        generateSequence(thrown) { it.cause }.any { it is IllegalStateException || it is ClassCastException || it is NullPointerException } -> true
+
+        generateSequence(
+            thrown,
+        ) { it.cause }.any { it is IllegalStateException || it is ClassCastException || it is NullPointerException } -> true
+
         else -> generateSequence(thrown) { it.cause }.any { it.message == "Comeback failed" || it.message == SIGNS_FORMS }
     }
 
@@ -130,4 +142,6 @@ private fun Played.mayHaveArrived(): List<Boolean?> =
 private fun Any.said(): Boolean? = javaClass.methods.firstOrNull { it.name == "getMayHaveArrived" }?.invoke(this) as Boolean?
 
 private val extension =
-    runCatching { Class.forName("dev.comeback.RetryReports").methods.firstOrNull { it.name.contains("mayHaveArrived", ignoreCase = true) } }.getOrNull()
+    runCatching {
+        Class.forName("dev.comeback.RetryReports").methods.firstOrNull { it.name.contains("mayHaveArrived", ignoreCase = true) }
+    }.getOrNull()
