@@ -31,6 +31,8 @@ pub struct Setting {
     pub connect_timeout: Option<i64>,
     /// The longest that nothing may come. None: no limit.
     pub read_timeout: Option<i64>,
+    /// Whether what is told of the network applies to calls to this machine too.
+    pub concerns_loopback: bool,
 }
 
 #[derive(Clone, uniffi::Record)]
@@ -101,7 +103,10 @@ impl Client {
     #[uniffi::constructor]
     pub fn new(setting: Setting) -> Result<Arc<Client>, ClientProblem> {
         let runtime = runtime().map_err(refused)?;
-        let connectivity = Connectivity::new();
+        let connectivity = match setting.concerns_loopback {
+            true => Connectivity::new().with_loopback(),
+            false => Connectivity::new(),
+        };
         let mailbox = Arc::new(Mailbox::default());
         let executor = executor(setting, connectivity.clone(), mailbox.clone())?;
         Ok(Arc::new(Client {
@@ -223,6 +228,7 @@ fn executor(
         user_agent,
         connect_timeout,
         read_timeout,
+        ..
     } = setting;
     let mut builder = Executor::builder()
         .connectivity(connectivity)

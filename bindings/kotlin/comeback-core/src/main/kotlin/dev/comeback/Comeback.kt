@@ -91,7 +91,13 @@ public class Comeback internal constructor(
         host: String?,
     ): CallNetwork = if (facts?.ignoresNetwork == true || (host != null && isLoopback(host) && !concernsLoopback())) unknown else known
 
-    private fun concernsLoopback(): Boolean {
+    /**
+     * See [Connectivity.concernsLoopback].
+     *
+     * @suppress
+     */
+    @InternalComebackApi
+    public fun concernsLoopback(): Boolean {
         contained { return connectivity.concernsLoopback }
         return false
     }

@@ -279,7 +279,9 @@ class DriversTest {
     }
 
     private fun TestScope.networkOf(script: Script) =
-        ManualConnectivity(SchedulerTime(testScheduler), concernsLoopback = true).also { network -> script.before.forEach { it.tell(network) } }
+        ManualConnectivity(SchedulerTime(testScheduler), concernsLoopback = true).also { network ->
+            script.before.forEach { it.tell(network) }
+        }
 
     private fun TestScope.appOf(
         script: Script,

@@ -43,6 +43,7 @@ internal class Calls(
             userAgent = builder.userAgent,
             connectTimeout = builder.connectTimeout?.nanos(),
             readTimeout = builder.readTimeout?.nanos(),
+            concernsLoopback = comeback.concernsLoopback(),
         )
     private val readUpTo = builder.readUpTo
     private val numbers = AtomicLong()

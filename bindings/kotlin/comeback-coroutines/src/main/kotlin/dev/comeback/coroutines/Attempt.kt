@@ -2,6 +2,7 @@
 package dev.comeback.coroutines
 
 import java.util.UUID
+import java.util.concurrent.ConcurrentHashMap
 
 /**
  * One attempt of [retry].
@@ -10,14 +11,24 @@ import java.util.UUID
  */
 public class Attempt internal constructor(
     public val number: Int,
-    private val key: Lazy<String>,
+    private val keys: Keys,
 ) {
-    /** A key that is the same for all attempts of one call and differs between calls, by which the server recognises a repeated request. */
-    public val idempotencyKey: String get() = key.value
+    /**
+     * An idempotency key that is the same in all attempts of one call and differs between calls, by which the server recognises a repeated request. A block
+     * that makes several requests asks for one by [name] for each. A key that is made in the block itself is another one in each attempt.
+     */
+    public fun key(name: String = ""): String = keys.of(name)
 
     override fun toString(): String = "attempt $number"
 
-    internal companion object {
-        fun newKey(): Lazy<String> = lazy { UUID.randomUUID().toString() }
+    /** The keys of one call, made when they are first asked for. */
+    internal class Keys {
+        private val byName = ConcurrentHashMap<String, String>(1)
+
+        fun of(name: String): String {
+            byName[name]?.let { return it }
+            val made = UUID.randomUUID().toString()
+            return byName.putIfAbsent(name, made) ?: made
+        }
     }
 }

@@ -25,7 +25,7 @@ import kotlin.time.Duration.Companion.nanoseconds
  *
  * ```
  * val user = comeback.retry(RetryPolicy.READ) { repository.load() }
- * val receipt = comeback.retry(RetryPolicy.READ) { attempt -> shop.pay(order, attempt.idempotencyKey) }
+ * val receipt = comeback.retry(RetryPolicy.READ) { attempt -> shop.pay(order, attempt.key()) }
  * ```
  *
  * **The block is taken to be repeatable**, as a GET is: only its author can know what it has done when it fails. With `repeat = NEVER` in the policy it
@@ -35,10 +35,12 @@ import kotlin.time.Duration.Companion.nanoseconds
  * Cancellation of the calling coroutine ends the call at once, as does a `withTimeout` around it; a `withTimeout` inside the block limits one attempt.
  * `attempt_timeout` and `cut_at_deadline` cancel an attempt, which then counts as an [InterruptedIOException]; the block must be cancellable. An attempt
  * is not abandoned when the network comes back, because nobody knows what it has sent; give it a limit. Waits suspend on the coroutine's own dispatcher,
- * so `runTest` skips them.
+ * so `runTest` skips them. Limits run there too, as those of `withTimeout` do: under a test's virtual time they end at once.
  *
- * Inside the block Comeback's Ktor plugin, a further `retry` and calls of its OkHttp call factory stand down, and so does its OkHttp interceptor where
- * the call is executed on the block's thread. A call enqueued to a client with the interceptor knows nothing of the block: give it [RetryPolicy.OFF].
+ * Inside the block Comeback's other layers stand down (Ktor plugin, OkHttp interceptor and call factory, `comeback-client`, a further `retry`) and report every
+ * request they make, calls that the block only enqueues included. The block is repeated only if every request that may have gone out may be repeated: a POST
+ * needs a key that stays the same, [Attempt.key]. `repeat = ALWAYS` in [policy] vouches for the whole block. What goes through other clients is the
+ * block's author to know.
  *
  * @param label a name for the call in [dev.comeback.RetryEvent]s
  */
@@ -48,15 +50,15 @@ public suspend fun <T> Comeback.retry(
     label: String? = null,
     block: suspend (attempt: Attempt) -> T,
 ): T {
-    val key = Attempt.newKey()
-    if (policy.driverFacts == null || isClosed || LayerElement.of(currentCoroutineContext()) != null) return block(Attempt(1, key))
+    val keys = Attempt.Keys()
+    if (policy.driverFacts == null || isClosed || LayerElement.of(currentCoroutineContext()) != null) return block(Attempt(1, keys))
     val session = CallSession(this, policy, label, RequestFacts("GET"))
     try {
         var number = 1
         while (true) {
             session.noteAttempt()
             val outer = OuterAttempt()
-            val attempted = attempted(session, Attempt(number++, key), outer, block)
+            val attempted = attempted(session, Attempt(number++, keys), outer, block)
             val outcome = outcomeOf(attempted, classifier, outer, transportExceptions)
             if (outcome == null) session.succeeded()
             val step = if (outcome == null) NextStep.Deliver else session.failed(outcome)

@@ -446,7 +446,7 @@ class RetryTest {
             val keys = ArrayList<String>()
             repeat(2) {
                 ground.comeback.retry(STEADY) { attempt ->
-                    keys += attempt.idempotencyKey
+                    keys += attempt.key()
                     if (attempt.number < 3) throw lost()
                 }
             }

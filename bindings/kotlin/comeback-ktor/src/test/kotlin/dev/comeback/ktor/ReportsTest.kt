@@ -281,7 +281,7 @@ class ReportsTest {
             assertFailsWith<SocketException> {
                 ground.comeback.retry(
                     Ground.STEADY,
-                ) { attempt -> client.post("http://host/") { header(Ground.KEY, attempt.idempotencyKey) } }
+                ) { attempt -> client.post("http://host/") { header(Ground.KEY, attempt.key()) } }
             }
             assertEquals(4, ground.sent.size)
             assertEquals(

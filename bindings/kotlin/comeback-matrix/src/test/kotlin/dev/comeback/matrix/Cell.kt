@@ -65,6 +65,7 @@ internal enum class Inner(
     ;
 
     val isAuth: Boolean get() = name.startsWith("AUTH_")
+    val failsToRefresh: Boolean get() = (refresh ?: Refresh.OK) != Refresh.OK
     val startsWithOther: Boolean get() = this == FAILOVER_OTHER_FIRST || this == FAILOVER_COMEBACK_FIRST
     val otherHasComeback: Boolean get() = this == FAILOVER_THEN_COMEBACK || this == FAILOVER_COMEBACK_FIRST
     val isFailover: Boolean get() = startsWithOther || this == FAILOVER_THEN_OTHER || this == FAILOVER_THEN_COMEBACK
@@ -180,7 +181,7 @@ internal data class Cell(
                 Send.POST_MADE -> outer == Outer.NOTHING
             }
 
-    /** Beneath the policy, where a pooled connection broke. A key makes a request repeatable by itself, if not the block around it. */
+    /** Beneath the policy, where a pooled connection broke. A key is enough for the single request, though not for the block around it. */
     val clientMayResend: Boolean get() = preset != Preset.PAYMENT && driver.isOkHttp && send != Send.POST
 
     val carriesKey: Boolean get() = send != Send.GET && send != Send.POST
@@ -203,9 +204,9 @@ private fun senseless(cell: Cell): String? =
     when {
         cell.send == Send.POST_ATTEMPT_KEY && cell.outer != Outer.RETRY -> "only a block has an attempt's key"
 
-        cell.fault == Fault.UNAUTHORIZED && (cell.inner.refresh ?: Refresh.OK) == Refresh.OK -> "401 is for a refresh that fails"
+        cell.fault == Fault.UNAUTHORIZED && !cell.inner.failsToRefresh -> "401 is for a refresh that fails"
 
-        cell.fault != Fault.UNAUTHORIZED && (cell.inner.refresh ?: Refresh.OK) != Refresh.OK -> "without a token there is no other answer than 401"
+        cell.fault != Fault.UNAUTHORIZED && cell.inner.failsToRefresh -> "without a token there is no other answer than 401"
 
         cell.inner.startsWithOther && cell.fault == Fault.DROPPED -> "the pooled connection is the own chain's, which is asked second"
 

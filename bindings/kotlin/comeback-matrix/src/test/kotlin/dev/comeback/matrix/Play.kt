@@ -84,7 +84,7 @@ private suspend fun call(
     val key = "caller's".takeIf { cell.send == Send.POST_KEYED }
     if (cell.outer == Outer.NOTHING) return rig.call(key)
     return Comebacks.first.retry(cell.policy, ANSWERS, label) { attempt ->
-        rig.call(if (cell.send == Send.POST_ATTEMPT_KEY) attempt.idempotencyKey else key)
+        rig.call(if (cell.send == Send.POST_ATTEMPT_KEY) attempt.key() else key)
     }
 }
 

@@ -153,13 +153,42 @@ internal class EvidenceTest(
         }
 
     @Test
-    fun `what no host took goes again, interceptors or not, and the report says that it did not arrive`() =
+    fun `what no host took goes again, interceptors or not, where the app says that only this client sends`() =
         ground().use { ground ->
-            val calls = ground.calls { addInterceptor { it.proceed(it.request()) } }
+            val calls = ground.calls(configure = { onlyThisClientSends = true }) { addInterceptor { it.proceed(it.request()) } }
             val failure = assertFailsWith<ConnectException> { calls.send(ground.post().to(refused)) }
             assertEquals(StopReason.Attempts, failure.retryReport!!.reason)
             assertEquals(List(4) { OutcomeClass.NEVER_SENT }, ground.heard<RetryEvent.AttemptFailed>().map { it.outcome })
             assertEquals(false, failure.mayHaveArrived)
+        }
+
+    @Test
+    fun `an interceptor further in may have sent a request through another client first, so it goes once`() =
+        ground().use { ground ->
+            ground.server.enqueue(MockResponse.Builder().onResponseStart(CloseSocket()).build())
+            val other = ground.remember(OkHttpClient())
+            val calls =
+                ground.calls {
+                    addInterceptor { chain ->
+                        try {
+                            other.newCall(ground.post()).execute()
+                        } catch (_: IOException) {
+                            chain.proceed(chain.request())
+                        }
+                    }
+                }
+            val failure = assertFailsWith<ConnectException> { calls.send(ground.post().to(refused)) }
+            assertEquals(StopReason.NotRepeatable, failure.retryReport!!.reason)
+            assertEquals(true, failure.mayHaveArrived)
+            assertEquals(1, ground.server.requestCount)
+        }
+
+    @Test
+    fun `OkHttp's own interceptors send nothing elsewhere`() =
+        ground().use { ground ->
+            val calls = ground.calls { addInterceptor(okhttp3.CompressionInterceptor()) }
+            val failure = assertFailsWith<ConnectException> { calls.send(ground.post().to(refused)) }
+            assertEquals(StopReason.Attempts to false, failure.retryReport!!.reason to failure.mayHaveArrived)
         }
 
     @Test

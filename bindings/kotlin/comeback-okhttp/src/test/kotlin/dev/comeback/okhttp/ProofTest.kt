@@ -288,7 +288,7 @@ internal class ProofTest(
     fun `a body that an interceptor may have read for its signature counts as touched`() =
         Ground(driver = driver).use { ground ->
             val calls =
-                ground.calls {
+                ground.calls(configure = { onlyThisClientSends = true }) {
                     dns(SecondLookUp())
                     addInterceptor { chain ->
                         chain.request().body!!.writeTo(okio.Buffer())
