@@ -77,7 +77,8 @@ public class OuterAttempt(
         /** The attempt whose code runs on this thread now. Code that sets it must restore the former value. */
         public var onThisThread: OuterAttempt?
             get() = here.get()
-            set(value) = if (value != null) here.set(value) else here.remove()
+            // An entry that is removed would be made anew by the next look.
+            set(value) = here.set(value)
     }
 }
 

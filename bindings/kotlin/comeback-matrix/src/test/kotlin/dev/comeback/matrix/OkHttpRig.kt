@@ -7,6 +7,8 @@ import dev.comeback.okhttp.callFactory
 import dev.comeback.okhttp.comeback
 import dev.comeback.okhttp.retryPolicy
 import dev.comeback.okhttp.retryReport
+import kotlinx.coroutines.Dispatchers
+import kotlinx.coroutines.runInterruptible
 import okhttp3.Authenticator
 import okhttp3.Cache
 import okhttp3.Call
@@ -52,7 +54,8 @@ internal class OkHttpRig(
                     if (key != null) header("Idempotency-Key", key)
                 }.build()
         val call = calls.newCall(request)
-        val response = if (cell.driver == Driver.INTERCEPTOR) call.execute() else call.await()
+        // Who gives up on a call that blocks interrupts its thread.
+        val response = if (cell.driver == Driver.INTERCEPTOR) runInterruptible(Dispatchers.IO) { call.execute() } else call.await()
         return response.use {
             it.body.string()
             Answer(it.code, it.headers("Retry-After"), it.retryReport)

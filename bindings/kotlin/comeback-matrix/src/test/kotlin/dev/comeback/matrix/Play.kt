@@ -8,6 +8,7 @@ import dev.comeback.coroutines.retry
 import dev.comeback.retryReport
 import kotlinx.coroutines.TimeoutCancellationException
 import kotlinx.coroutines.withTimeout
+import kotlinx.coroutines.withTimeoutOrNull
 
 /** What is known of a cell once its call is over. */
 internal class Played(
@@ -35,15 +36,20 @@ internal class Playing(
 ) {
     val ended = System.nanoTime()
 
+    /** Whether the server has seen anything of it so far. */
+    val hasArrived: Boolean get() = server.arrivals.isNotEmpty()
+
     fun judge(): List<Violation> {
         server.close()
         return judge(Played(cell, server.arrivals.toList(), server.brokenOnReused, answer, thrown, Comebacks.eventsOf(label)))
     }
 }
 
+/** @param cancelAfterMillis when the caller gives up, in the middle of whatever is going on; null: it waits for the end */
 internal suspend fun play(
     cell: Cell,
     label: String,
+    cancelAfterMillis: Long? = null,
 ): Playing {
     val server = FaultServer(cell)
     val rig =
@@ -61,7 +67,7 @@ internal suspend fun play(
                         // What a second Comeback made of that is not what is judged.
                         Comebacks.eventsOf(label)
                     }
-                    call(cell, rig, label)
+                    if (cancelAfterMillis == null) call(cell, rig, label) else withTimeoutOrNull(cancelAfterMillis) { call(cell, rig, label) }
                 }
             Playing(cell, label, server, answer, null)
         } catch (hung: TimeoutCancellationException) {

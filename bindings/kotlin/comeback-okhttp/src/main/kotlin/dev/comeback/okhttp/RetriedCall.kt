@@ -88,7 +88,11 @@ internal class RetriedCall(
     private val clientMayResend: Boolean get() = !facts.clientResendsOff && facts.mayRepeat(head)
 
     /** Nothing of the body was handed out, and it is known. */
-    val isBodyUntouched: Boolean get() = !hasForeignFurtherIn && !wasBodyAskedFor && witness?.wasBodyAskedFor == false
+    val isBodyUntouched: Boolean
+        get() = !hasForeignFurtherIn && !wasBodyAskedFor && witness?.wasBodyAskedFor == false && !wasBodyShown
+
+    /** The request came as far as network interceptors of the app's, which may read bodies too. */
+    private val wasBodyShown: Boolean get() = layer.lastOut != null && hasForeignNetworkInterceptors(call)
 
     private var wasBodyAskedFor = false
 
@@ -114,7 +118,7 @@ internal class RetriedCall(
     /** From the next attempt on [witness] listens. */
     fun isHeardBy(witness: AttemptWitness) {
         if (this.witness === witness) return
-        if (this.witness?.wasBodyAskedFor == true) wasBodyAskedFor = true
+        if (this.witness?.wasBodyAskedFor == true || wasBodyShown) wasBodyAskedFor = true
         this.witness = witness
     }
 

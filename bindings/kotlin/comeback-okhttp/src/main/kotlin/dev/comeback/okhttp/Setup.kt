@@ -65,6 +65,10 @@ internal fun hasForeignFurtherIn(
 private fun isForeign(interceptor: Interceptor) =
     interceptor !is OwnInterceptor && interceptor !is ComebackInterceptor && !interceptor.javaClass.name.startsWith("okhttp3.")
 
+/** Whether the app has network interceptors. */
+internal fun hasForeignNetworkInterceptors(call: Call): Boolean =
+    (call as? RealCall)?.client?.networkInterceptors?.any { it !is OwnInterceptor } ?: true
+
 /** Whether code of the app's runs inside an attempt of [call], which may make calls of its own. */
 internal fun runsAppsCode(
     outermost: Interceptor,
@@ -74,7 +78,7 @@ internal fun runsAppsCode(
     return client.authenticator !== Authenticator.NONE ||
         client.dns !== Dns.SYSTEM ||
         client.cookieJar !== CookieJar.NO_COOKIES ||
-        client.networkInterceptors.any { it !is OwnInterceptor } ||
+        hasForeignNetworkInterceptors(call) ||
         hasForeignFurtherIn(outermost, call)
 }
 

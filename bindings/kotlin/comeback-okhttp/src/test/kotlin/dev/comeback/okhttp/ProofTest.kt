@@ -11,6 +11,8 @@ import mockwebserver3.SocketEffect.CloseSocket
 import okhttp3.MediaType
 import okhttp3.OkHttpClient
 import okhttp3.Protocol
+import okhttp3.internal.http2.ErrorCode
+import okhttp3.internal.http2.StreamResetException
 import okhttp3.RequestBody
 import okio.BufferedSink
 import org.junit.jupiter.api.Test
@@ -296,6 +298,20 @@ internal class ProofTest(
                     }
                 }
             val failure = assertFailsWith<UnknownHostException> { calls.send(ground.post(OneShot(), host = "one.test")) }
+            assertEquals(StopReason.BodyNotReplayable, failure.retryReport!!.reason)
+        }
+
+    @Test
+    fun `a body that a network interceptor may have read counts as touched`() =
+        Ground(driver = driver).use { ground ->
+            val calls =
+                ground.calls {
+                    addNetworkInterceptor { chain ->
+                        chain.request().body!!.writeTo(okio.Buffer())
+                        throw StreamResetException(ErrorCode.REFUSED_STREAM)
+                    }
+                }
+            val failure = assertFailsWith<StreamResetException> { calls.send(ground.post(OneShot())) }
             assertEquals(StopReason.BodyNotReplayable, failure.retryReport!!.reason)
         }
 
