@@ -59,7 +59,7 @@ impl Attempt {
     /// An idempotency key, a random UUID. It is the same for this name in every attempt of the call, and differs for every other name and every other
     /// call. A request with such a key may be repeated, if the server supports keys.
     ///
-    /// A key that the operation makes by itself differs in each attempt, and so does a key that an [`Executor`](crate::Executor) makes for a request: to the
+    /// A key that the operation makes by itself differs in each attempt, and so does a key that an `Executor` makes for a request: to the
     /// server these are two orders. Within another call's attempt the outer call decides and this call's keys change too: ask the outer call's attempt.
     pub fn key(&self, name: &str) -> String {
         let mut made = self

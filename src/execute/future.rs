@@ -46,7 +46,7 @@ use crate::request::RequestFacts;
 ///
 /// # What is within an attempt
 ///
-/// Calls of ours that are awaited within an attempt (an [`Executor`](crate::Executor)'s, another `.retry`, a batch) stand down: they make one attempt and tell
+/// Calls of ours that are awaited within an attempt (an `Executor`'s, another `.retry`, a batch) stand down: they make one attempt and tell
 /// what they send before they do. The operation is repeated only if every request that may have gone out may be repeated; what a server asked one of
 /// them to wait is waited. [`Repeat::Always`](crate::Repeat::Always) in this call's policy is your word for the operation as a whole.
 ///

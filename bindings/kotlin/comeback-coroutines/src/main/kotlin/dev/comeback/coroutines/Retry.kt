@@ -9,7 +9,10 @@ import dev.comeback.NextStep
 import dev.comeback.Outcome
 import dev.comeback.OuterAttempt
 import dev.comeback.RequestFacts
+import dev.comeback.RequestHead
 import dev.comeback.RetryPolicy
+import dev.comeback.StopReason
+import dev.comeback.retryReport
 import kotlinx.coroutines.TimeoutCancellationException
 import kotlinx.coroutines.currentCoroutineContext
 import kotlinx.coroutines.ensureActive
@@ -40,7 +43,8 @@ import kotlin.time.Duration.Companion.nanoseconds
  * Inside the block Comeback's other layers stand down (Ktor plugin, OkHttp interceptor and call factory, `comeback-client`, a further `retry`) and report every
  * request they make, calls that the block only enqueues included. The block is repeated only if every request that may have gone out may be repeated: a POST
  * needs a key that stays the same, [Attempt.key]. `repeat = ALWAYS` in [policy] vouches for the whole block. What goes through other clients is the
- * block's author to know.
+ * block's author to know. Nor is a call known to belong to the block that was made before it, that runs in a scope or on a thread of its own, or that a
+ * client makes whose `eventListener` was set after `comeback()`; if its failure reaches the block, the block is not repeated where the request must not be.
  *
  * @param label a name for the call in [dev.comeback.RetryEvent]s
  */
@@ -112,12 +116,22 @@ private fun outcomeOf(
     transports: Set<Class<out Throwable>>,
 ): Outcome? {
     val thrown = attempted.exceptionOrNull()
+    if (thrown != null && wasRefusedFurtherIn(thrown)) outer.request(null, RequestHead("POST"), keyIsMade = false)
     val said = caught { if (thrown == null) classifier.ofResult(attempted.getOrNull()) else classifier.ofException(thrown) }.getOrNull()
     said?.outcome?.let { return it(thrown, outer.told) }
     if (thrown == null) return null
     // An exception that the app classifies as a success is thrown, not retried.
     val kind = if (said != null) FailureKind.UNLISTED else kindOf(thrown, transports)
     return checkNotNull(AttemptResult.failure(kind).outcome)(thrown, outer.told)
+}
+
+/**
+ * A layer further in that did not know of this block, for instance because its call ran in a scope of its own, gave up a request that must not be repeated: then
+ * the block must not be repeated either. The exception has that layer's report still; this call's own is attached at its end.
+ */
+private fun wasRefusedFurtherIn(thrown: Throwable): Boolean {
+    val report = thrown.retryReport ?: return false
+    return report.mayHaveArrived && (report.reason == StopReason.NotRepeatable || report.reason == StopReason.BodyNotReplayable)
 }
 
 private fun kindOf(

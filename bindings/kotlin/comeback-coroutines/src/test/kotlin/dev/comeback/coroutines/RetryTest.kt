@@ -1,10 +1,13 @@
 // retry { }: what goes again, when, and what reaches the caller; all in virtual time.
 package dev.comeback.coroutines
 
+import dev.comeback.CallSession
 import dev.comeback.Comeback
 import dev.comeback.FailureKind
+import dev.comeback.Outcome
 import dev.comeback.OuterAttempt
 import dev.comeback.Repeat
+import dev.comeback.RequestFacts
 import dev.comeback.RetryEvent
 import dev.comeback.RetryPolicy
 import dev.comeback.StopReason
@@ -17,6 +20,7 @@ import kotlinx.coroutines.ExperimentalCoroutinesApi
 import kotlinx.coroutines.async
 import kotlinx.coroutines.delay
 import kotlinx.coroutines.launch
+import kotlinx.coroutines.runBlocking
 import kotlinx.coroutines.test.advanceTimeBy
 import kotlinx.coroutines.test.currentTime
 import kotlinx.coroutines.test.runCurrent
@@ -437,6 +441,44 @@ class RetryTest {
             val left = assertFailsWith<IOException> { ground.comeback.retry(never) { throw lost() } }
             assertEquals(StopReason.NotRepeatable, left.retryReport?.reason)
             assertEquals(2, ground.comeback.retry(never) { if (it.number == 1) throw java.net.ConnectException() else it.number })
+        }
+
+    @Test
+    fun `what a layer that knew nothing of the block refused to repeat, the block does not repeat either`() =
+        runTest {
+            val ground = Ground(this)
+            var blocks = 0
+            val thrown =
+                assertFailsWith<IOException> {
+                    ground.comeback.retry(STEADY) {
+                        blocks++
+                        val inner = CallSession(ground.comeback, STEADY, null, RequestFacts("POST"))
+                        inner.noteAttempt()
+                        val failure = lost()
+                        inner.failed(Outcome.failure(FailureKind.RESET, failure))
+                        throw IOException(failure).also { inner.attachReportTo(failure) }
+                    }
+                }
+            assertEquals(1, blocks)
+            assertEquals(StopReason.NotRepeatable, thrown.retryReport?.reason)
+        }
+
+    @Test
+    fun `a retry inside runBlocking inside a block is inside it`() =
+        runTest {
+            val ground = Ground(this)
+            var blocks = 0
+            assertFailsWith<IOException> {
+                ground.comeback.retry(STEADY) {
+                    runBlocking {
+                        ground.comeback.retry(STEADY) {
+                            blocks++
+                            throw lost()
+                        }
+                    }
+                }
+            }
+            assertEquals(RetryPolicy.DEFAULT.driverFacts!!.maxAttempts, blocks)
         }
 
     @Test

@@ -67,7 +67,13 @@ internal suspend fun play(
                         // What a second Comeback made of that is not what is judged.
                         Comebacks.eventsOf(label)
                     }
-                    if (cancelAfterMillis == null) call(cell, rig, label) else withTimeoutOrNull(cancelAfterMillis) { call(cell, rig, label) }
+                    if (cancelAfterMillis ==
+                        null
+                    ) {
+                        call(cell, rig, label)
+                    } else {
+                        withTimeoutOrNull(cancelAfterMillis) { call(cell, rig, label) }
+                    }
                 }
             Playing(cell, label, server, answer, null)
         } catch (hung: TimeoutCancellationException) {

@@ -25,7 +25,9 @@ class StormTest {
                 play(cell, label, givesUp[label.toInt()]).also { if (it.hasArrived) arrived += label }
             }.filter { it.rule == Rule.TWICE || it.rule == Rule.ARRIVED }
 
-        println("$driver: ${cells.size} keyless POSTs, ${arrived.size} arrived, ${givesUp.count { it != null }} callers gave up, seed $seed")
+        println(
+            "$driver: ${cells.size} keyless POSTs, ${arrived.size} arrived, ${givesUp.count { it != null }} callers gave up, seed $seed",
+        )
         assertTrue(arrived.size > cells.size / 2, "only ${arrived.size} arrived")
         assertEquals(emptyList(), broken.map { "${it.cell}: ${it.rule}: ${it.detail}; ${it.played}" }, "seed $seed")
     }

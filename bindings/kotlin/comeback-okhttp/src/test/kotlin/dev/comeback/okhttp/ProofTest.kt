@@ -11,9 +11,9 @@ import mockwebserver3.SocketEffect.CloseSocket
 import okhttp3.MediaType
 import okhttp3.OkHttpClient
 import okhttp3.Protocol
+import okhttp3.RequestBody
 import okhttp3.internal.http2.ErrorCode
 import okhttp3.internal.http2.StreamResetException
-import okhttp3.RequestBody
 import okio.BufferedSink
 import org.junit.jupiter.api.Test
 import org.junit.jupiter.params.ParameterizedClass
