@@ -64,6 +64,7 @@ internal class CoreTest {
             "lost" -> hub.lost(step.number("handle"))
             "failed" -> hub.failed()
             "restored" -> hub.restored()
+            "deliberate" -> hub.deliberate(step.flag("on"))
             else -> error("unknown event: $event")
         }
     }
