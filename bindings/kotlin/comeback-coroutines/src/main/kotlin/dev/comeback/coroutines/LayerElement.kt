@@ -30,7 +30,7 @@ public class LayerElement(
     /** @suppress */
     @InternalComebackApi
     public companion object Key : CoroutineContext.Key<LayerElement> {
-        /** The attempt of [retry] whose block [context] belongs to, or that blocks this thread, for instance in `runBlocking`; null outside of one. */
-        public fun of(context: CoroutineContext): OuterAttempt? = context[Key]?.outer ?: OuterAttempt.onThisThread
+        /** The attempt of [retry] whose block [context] belongs to; null outside of one. */
+        public fun of(context: CoroutineContext): OuterAttempt? = context[Key]?.outer
     }
 }

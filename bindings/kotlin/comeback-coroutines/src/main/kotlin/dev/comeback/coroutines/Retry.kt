@@ -43,7 +43,7 @@ import kotlin.time.Duration.Companion.nanoseconds
  * Inside the block Comeback's other layers stand down (Ktor plugin, OkHttp interceptor and call factory, `comeback-client`, a further `retry`) and report every
  * request they make, calls that the block only enqueues included. The block is repeated only if every request that may have gone out may be repeated: a POST
  * needs a key that stays the same, [Attempt.key]. `repeat = ALWAYS` in [policy] vouches for the whole block. What goes through other clients is the
- * block's author to know. Nor is a call known to belong to the block that was made before it, that runs in a scope or on a thread of its own, or that a
+ * block's author to know. Nor is a call known to belong to the block that was made before it, that runs in `runBlocking`, in a scope or on a thread of its own, or that a
  * client makes whose `eventListener` was set after `comeback()`; if its failure reaches the block, the block is not repeated where the request must not be.
  *
  * @param label a name for the call in [dev.comeback.RetryEvent]s

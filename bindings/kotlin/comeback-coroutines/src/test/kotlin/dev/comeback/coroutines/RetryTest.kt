@@ -20,7 +20,6 @@ import kotlinx.coroutines.ExperimentalCoroutinesApi
 import kotlinx.coroutines.async
 import kotlinx.coroutines.delay
 import kotlinx.coroutines.launch
-import kotlinx.coroutines.runBlocking
 import kotlinx.coroutines.test.advanceTimeBy
 import kotlinx.coroutines.test.currentTime
 import kotlinx.coroutines.test.runCurrent
@@ -461,24 +460,6 @@ class RetryTest {
                 }
             assertEquals(1, blocks)
             assertEquals(StopReason.NotRepeatable, thrown.retryReport?.reason)
-        }
-
-    @Test
-    fun `a retry inside runBlocking inside a block is inside it`() =
-        runTest {
-            val ground = Ground(this)
-            var blocks = 0
-            assertFailsWith<IOException> {
-                ground.comeback.retry(STEADY) {
-                    runBlocking {
-                        ground.comeback.retry(STEADY) {
-                            blocks++
-                            throw lost()
-                        }
-                    }
-                }
-            }
-            assertEquals(RetryPolicy.DEFAULT.driverFacts!!.maxAttempts, blocks)
         }
 
     @Test
