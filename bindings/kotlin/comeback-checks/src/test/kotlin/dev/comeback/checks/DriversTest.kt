@@ -46,6 +46,7 @@ import okhttp3.Response
 import okhttp3.ResponseBody.Companion.toResponseBody
 import okio.Buffer
 import okio.BufferedSink
+import org.junit.jupiter.api.Assumptions.assumeTrue
 import org.junit.jupiter.api.DynamicTest
 import org.junit.jupiter.api.DynamicTest.dynamicTest
 import org.junit.jupiter.api.Test
@@ -75,6 +76,8 @@ class DriversTest {
     fun `all drivers send the same requests at the same times`(): List<DynamicTest> =
         scripts.map { script ->
             dynamicTest(script.name) {
+                // Here an interceptor stands for the network, and what an interceptor throws proves nothing. Real sockets do: comeback-okhttp's EvidenceTest.
+                assumeTrue(script.attempts.none { it.error in NEEDS_PROOF })
                 val before = Security.getProperty(NEGATIVE_CACHE)
                 Security.setProperty(NEGATIVE_CACHE, script.lookUpSeconds.toString())
                 try {
@@ -345,3 +348,7 @@ class DriversTest {
         const val SHOULD_RETRY = "x-should-retry"
     }
 }
+
+/** Failures that count as never sent, with proof. */
+private val NEEDS_PROOF =
+    setOf("dns", "connect_refused", "connect_unreachable", "connect_timeout", "tls_broken_off", "refused_stream", "before_headers")
