@@ -2,11 +2,10 @@
 package dev.comeback.okhttp
 
 import dev.comeback.DriverFacts
+import dev.comeback.LimitTimer
 import okhttp3.Call
 import okhttp3.Interceptor
-import okio.AsyncTimeout
 import java.util.concurrent.TimeUnit.MILLISECONDS
-import java.util.concurrent.TimeUnit.NANOSECONDS
 
 /** This chain with the client's timeouts shortened to [inactivityNanos], and its connect timeout also to [connectNanos]. The chain itself if nothing gets shorter. */
 internal fun Interceptor.Chain.limitedTo(
@@ -39,21 +38,15 @@ private fun shortened(
 
 private const val NANOS_PER_MILLI = 1_000_000L
 
-/** Cancels [call] when its time is over. */
+/** Cancels [call] when its time is over. Started once. */
 internal class CutTimer(
     private val call: Call,
-) : AsyncTimeout() {
-    override fun timedOut(): Unit = call.cancel()
-
-    /** Once. */
-    fun start(nanos: Long) {
-        timeout(nanos.coerceAtLeast(1), NANOSECONDS)
-        enter()
-    }
+) : LimitTimer() {
+    override fun reached(): Unit = call.cancel()
 
     /** Whether the timer came first; then the call is cancelled. */
-    fun stop(): Boolean {
-        val isOver = exit()
+    fun ended(): Boolean {
+        val isOver = stop()
         // The timer's own thread may only be about to do it.
         if (isOver) call.cancel()
         return isOver

@@ -1,6 +1,7 @@
 // Hears one call's events: what an attempt sent, whether the request's body failed by itself, and the call's cancel.
 package dev.comeback.okhttp
 
+import dev.comeback.LimitClock
 import dev.comeback.Wakeup
 import okhttp3.Call
 import okhttp3.Connection
@@ -70,8 +71,8 @@ internal class AttemptWitness(
     private fun hasReportedOneOf(causes: List<Throwable>): Boolean = causes.any { cause -> reported.any { it === cause } }
 
     override fun canceled(call: Call) {
-        // okio's timeouts all end on this thread, and nothing else tells one from a cancel before the call is over.
-        isCancelledByTimer = Thread.currentThread().name == "Okio Watchdog"
+        // Nothing but its thread tells a timer's cancel from another one before the call is over: okio's timeouts all end on one, ours on a few.
+        isCancelledByTimer = LimitClock.isEndingOnThisThread || Thread.currentThread().name == "Okio Watchdog"
         wakeup.wake()
     }
 

@@ -59,7 +59,7 @@ internal inline fun attempted(
     } catch (caught: Throwable) {
         thrown = caught
     } finally {
-        if (timer != null) isCut = timer.stop()
+        if (timer != null) isCut = timer.ended()
     }
     if (thrown != null && thrown !is IOException) {
         response?.let { orNull { it.close() } }

@@ -3,6 +3,7 @@ package dev.comeback.okhttp
 
 import dev.comeback.CallSession
 import dev.comeback.CancelKind
+import dev.comeback.LimitTimer
 import dev.comeback.NetworkSnapshot
 import dev.comeback.NetworkState
 import dev.comeback.NextStep
@@ -12,9 +13,7 @@ import dev.comeback.orNull
 import okhttp3.Call
 import okhttp3.Interceptor
 import okhttp3.Response
-import okio.AsyncTimeout
 import java.io.IOException
-import java.util.concurrent.TimeUnit.NANOSECONDS
 import java.util.concurrent.atomic.AtomicBoolean
 
 /** Where a call's attempts run, and where its ending goes. */
@@ -238,15 +237,17 @@ internal class Retries(
     ) {
         private val isOver = AtomicBoolean()
 
-        /** The client's own timeout, as the client measures it. */
+        /** The client's own timeout, by a real clock as the client measures it. */
         private val callTimeout =
-            clientEnd?.let { end ->
-                object : AsyncTimeout() {
-                    override fun timedOut() {
+            if (clientEnd == null) {
+                null
+            } else {
+                object : LimitTimer() {
+                    override fun reached() {
                         isTimedOut = true
                         endSoon()
                     }
-                }.apply { timeout((end - time.nanos()).coerceAtLeast(1), NANOSECONDS) }
+                }
             }
 
         @Volatile
@@ -267,7 +268,7 @@ internal class Retries(
             changes = subscribed
             // A cancel that came before is seen here, a later one ends the wait.
             if (call.isCanceled() || isInterrupted) endSoon()
-            callTimeout?.enter()
+            clientEnd?.let { callTimeout?.start(it - time.nanos()) }
             if (!isEnding) timer = time.schedule(sleep.askAt, ::end)
             // From here on another thread may have the turn.
             hasBegun = true
@@ -282,7 +283,7 @@ internal class Retries(
         private fun stopListening() {
             changes?.close()
             timer?.close()
-            callTimeout?.exit()
+            callTimeout?.stop()
         }
 
         fun end() {
