@@ -1,4 +1,4 @@
-// The AAR: native libraries, the monitor, keep rules. Its Kotlin is also compiled and tested without Gradle, in bindings/kotlin/comeback-android.
+// The AAR: native libraries, the monitor, keep rules. Its Kotlin is also compiled and tested without Gradle, by the pom.xml beside this file.
 plugins {
     alias(libs.plugins.android.library)
     `maven-publish`

@@ -20,6 +20,6 @@ pub fn run() -> Result<()> {
         "-Dcomeback.api.write",
     ]);
     process::run(&mut maven)?;
-    println!("Written: bindings/kotlin/*/api/*.api. What changed, `git diff` shows.");
+    println!("Written: the modules' api/*.api. What changed, `git diff` shows.");
     Ok(())
 }

@@ -5,5 +5,5 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 pub fn run(arguments: Vec<OsString>) -> Result<ExitCode> {
-    crate::program::run("comeback-arena", arguments)
+    crate::program::run("arena", arguments)
 }

@@ -1,4 +1,4 @@
-//! `cargo xtask peers-rust`: the comparison of `benches/peers-rust`, as a page.
+//! `cargo xtask peers-rust`: the comparison of `evidence/peers-rust`, as a page.
 
 use crate::{process, project};
 use anyhow::{Context, Result};
@@ -8,7 +8,7 @@ pub fn run() -> Result<()> {
         "--quiet",
         "--release",
         "--manifest-path",
-        "benches/peers-rust/Cargo.toml",
+        "evidence/peers-rust/Cargo.toml",
     ]))?;
     print!("{page}");
     let path = project::root().join("docs/peers-rust.md");

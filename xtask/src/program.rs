@@ -1,4 +1,4 @@
-//! A program of the reactor (the demo, the benchmarks): built if something changed, then run on this terminal.
+//! A program in evidence/ that is a Maven module (the demo, the arena, the benchmarks): built if something changed, then run on this terminal.
 
 use crate::bindings::CORE;
 use crate::{fresh, java, process, project};
@@ -9,9 +9,10 @@ use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
-/// Runs a module's main class with these arguments; its exit code is ours.
-pub fn run(module: &str, arguments: Vec<OsString>) -> Result<ExitCode> {
-    let target = project::kotlin().join(module).join("target");
+/// Runs the main class of evidence/`folder` with these arguments; its exit code is ours.
+pub fn run(folder: &str, arguments: Vec<OsString>) -> Result<ExitCode> {
+    let module = &format!("comeback-{folder}");
+    let target = project::evidence().join(folder).join("target");
     let jar = target.join(format!("{module}.jar"));
     let stamp = target.join("built");
     let stands = || jar.exists() && fresh::is_fresh(&stamp, &kotlin_inputs());
@@ -46,7 +47,7 @@ fn package(module: &str, mut maven: Command) -> Result<()> {
     maven.args([
         "package",
         "--projects",
-        module,
+        &format!(":{module}"),
         "--also-make",
         "-Dmaven.test.skip=true",
     ]);
@@ -118,8 +119,11 @@ fn rust_inputs() -> Vec<PathBuf> {
 fn kotlin_inputs() -> Vec<PathBuf> {
     let reactor = project::kotlin();
     let mut inputs = vec![reactor.join("pom.xml")];
-    for module in reactor.read_dir().into_iter().flatten().flatten() {
-        inputs.extend(["pom.xml", "src/main", "generated"].map(|name| module.path().join(name)));
+    for folder in [reactor, project::evidence()] {
+        for module in folder.read_dir().into_iter().flatten().flatten() {
+            inputs
+                .extend(["pom.xml", "src/main", "generated"].map(|name| module.path().join(name)));
+        }
     }
     inputs
 }

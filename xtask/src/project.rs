@@ -13,6 +13,11 @@ pub fn kotlin() -> PathBuf {
     root().join("bindings/kotlin")
 }
 
+/// The demo, the arena, the benchmarks and what else shows that a promise holds.
+pub fn evidence() -> PathBuf {
+    root().join("evidence")
+}
+
 /// Cargo's output. It is named to every cargo that xtask starts, so that results are where they are looked for.
 pub fn target() -> PathBuf {
     match std::env::var_os("CARGO_TARGET_DIR") {

@@ -51,7 +51,7 @@ fn parts(rust: bool, maven: Option<Command>, tally: &mut Tally) -> Result<()> {
 fn rust_part(tally: &mut Tally) -> Result<()> {
     step(process::cargo("fmt").args(["--all", "--check"]))?;
     // Workspaces of their own: the fuzz targets have a compiler of their own, the peers a lock file of their own.
-    for manifest in ["fuzz/Cargo.toml", "benches/peers-rust/Cargo.toml"] {
+    for manifest in ["fuzz/Cargo.toml", "evidence/peers-rust/Cargo.toml"] {
         if project::root().join(manifest).exists() {
             step(process::cargo("fmt").args(["--manifest-path", manifest, "--check"]))?;
         }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 pub fn run() -> Result<()> {
-    let module = project::kotlin().join("comeback-android");
+    let module = project::root().join("android/comeback-android");
     let classes = module.join("target/classes");
     if !classes
         .join("dev/comeback/android/AndroidConnectivity.class")
@@ -21,7 +21,7 @@ pub fn run() -> Result<()> {
             "--no-transfer-progress",
             "compile",
             "--projects",
-            "comeback-android",
+            ":comeback-android",
             "--also-make",
         ]);
         process::run(&mut maven)?;

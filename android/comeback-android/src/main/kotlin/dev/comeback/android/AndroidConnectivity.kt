@@ -30,58 +30,58 @@ import java.util.concurrent.atomic.AtomicReference
 public class AndroidConnectivity
     @JvmOverloads
     constructor(
-    context: Context,
-    override val concernsLoopback: Boolean = false,
-) : Connectivity,
-    NameLookUp,
-    AutoCloseable {
-    private val monitor = SharedMonitor.acquire(context)
-    private val closed = AtomicBoolean()
+        context: Context,
+        override val concernsLoopback: Boolean = false,
+    ) : Connectivity,
+        NameLookUp,
+        AutoCloseable {
+        private val monitor = SharedMonitor.acquire(context)
+        private val closed = AtomicBoolean()
 
-    override val snapshot: NetworkSnapshot get() = monitor.hub.snapshot
+        override val snapshot: NetworkSnapshot get() = monitor.hub.snapshot
 
-    override fun subscribe(onChange: () -> Unit): Subscription = monitor.hub.subscribe(onChange)
+        override fun subscribe(onChange: () -> Unit): Subscription = monitor.hub.subscribe(onChange)
 
-    /** The app knows that the network is back. Every pending drawn wait ends. */
-    public fun restored() {
-        monitor.post { monitor.hub.restored() }
-    }
-
-    /** Closes this view. The last one ends the watching, and from then on nothing is known. May be called more than once. */
-    override fun close() {
-        if (closed.compareAndSet(false, true)) SharedMonitor.release()
-    }
-
-    /** @suppress */
-    @InternalComebackApi
-    override val network: Any? get() = monitor.names.network
-
-    /** @suppress */
-    @InternalComebackApi
-    override fun remembersFailureOn(network: Any?): Boolean = monitor.names.remembersFailureOn(network)
-
-    /** @suppress */
-    @InternalComebackApi
-    override fun lookUpAgain(host: String): List<InetAddress>? = monitor.names.lookUpAgain(host)
-
-    public companion object {
-        /** Held for as long as the process lives. */
-        private val forLife = AtomicReference<AndroidConnectivity>()
-
-        /**
-         * Begins to watch for as long as the process lives, and loads the native library meanwhile, all in the background. The artefact's
-         * [ComebackInitializer] calls it before the app's own code runs; an app that has removed that from its manifest may call it when it likes.
-         */
-        @JvmStatic
-        public fun start(context: Context) {
-            if (forLife.get() != null) return
-            val started = AndroidConnectivity(context)
-            if (!forLife.compareAndSet(null, started)) started.close()
+        /** The app knows that the network is back. Every pending drawn wait ends. */
+        public fun restored() {
+            monitor.post { monitor.hub.restored() }
         }
 
-        /** For tests: lives of processes do not end in them. */
-        internal fun stop() {
-            forLife.getAndSet(null)?.close()
+        /** Closes this view. The last one ends the watching, and from then on nothing is known. May be called more than once. */
+        override fun close() {
+            if (closed.compareAndSet(false, true)) SharedMonitor.release()
+        }
+
+        /** @suppress */
+        @InternalComebackApi
+        override val network: Any? get() = monitor.names.network
+
+        /** @suppress */
+        @InternalComebackApi
+        override fun remembersFailureOn(network: Any?): Boolean = monitor.names.remembersFailureOn(network)
+
+        /** @suppress */
+        @InternalComebackApi
+        override fun lookUpAgain(host: String): List<InetAddress>? = monitor.names.lookUpAgain(host)
+
+        public companion object {
+            /** Held for as long as the process lives. */
+            private val forLife = AtomicReference<AndroidConnectivity>()
+
+            /**
+             * Begins to watch for as long as the process lives, and loads the native library meanwhile, all in the background. The artefact's
+             * [ComebackInitializer] calls it before the app's own code runs; an app that has removed that from its manifest may call it when it likes.
+             */
+            @JvmStatic
+            public fun start(context: Context) {
+                if (forLife.get() != null) return
+                val started = AndroidConnectivity(context)
+                if (!forLife.compareAndSet(null, started)) started.close()
+            }
+
+            /** For tests: lives of processes do not end in them. */
+            internal fun stop() {
+                forLife.getAndSet(null)?.close()
+            }
         }
     }
-}

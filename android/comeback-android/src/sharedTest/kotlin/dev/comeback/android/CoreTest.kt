@@ -42,8 +42,18 @@ internal class CoreTest {
         for (case in Script.cases("hub.json")) {
             ManualConnectivity(NoTime).use { hub ->
                 for (step in case.getValue("steps").jsonArray) tell(hub, step.jsonObject)
-                val last = case.getValue("steps").jsonArray.last().jsonObject
-                val expected = last.getValue("expect").jsonObject.getValue("network").jsonObject
+                val last =
+                    case
+                        .getValue("steps")
+                        .jsonArray
+                        .last()
+                        .jsonObject
+                val expected =
+                    last
+                        .getValue("expect")
+                        .jsonObject
+                        .getValue("network")
+                        .jsonObject
                 val found = hub.snapshot
                 assertEquals(case.text("name"), NetworkState.valueOf(expected.text("state").uppercase()), found.state)
                 assertEquals(case.text("name"), expected.number("epoch"), found.epoch)

@@ -38,8 +38,17 @@ import java.time.Duration
 @RunWith(RobolectricTestRunner::class)
 @Config(shadows = [WatchedConnectivityManager::class])
 internal class AirplaneTest {
-    private val arrival = Script.all().first { it.name.startsWith("a network that arrives is one event") }.steps.first().callbacks
-    private val loss = Script.all().flatMap { it.steps }.flatMap { it.callbacks }.first { it.on == "lost" && it.network == 1L }.let(::listOf)
+    private val arrival =
+        Script
+            .all()
+            .first { it.name.startsWith("a network that arrives is one event") }
+            .steps
+            .first()
+            .callbacks
+    private val loss =
+        Script.all().flatMap { it.steps }.flatMap { it.callbacks }.first { it.on == "lost" && it.network == 1L }.let(
+            ::listOf,
+        )
 
     @Before
     fun reset() {
@@ -129,7 +138,8 @@ internal class AirplaneTest {
         }
     }
 
-    private fun registered() = shadowOf(Ground.context as Application).registeredReceivers.filter { it.broadcastReceiver is AirplaneReceiver }
+    private fun registered() =
+        shadowOf(Ground.context as Application).registeredReceivers.filter { it.broadcastReceiver is AirplaneReceiver }
 
     @Test
     fun `it is heard on the monitor's thread, by one receiver, which goes with the monitor`() {

@@ -30,7 +30,10 @@ internal class CallbackScriptsTest(
         val script = Script.all().single { it.name == name }
         if (!script.runsOn(Build.VERSION.SDK_INT)) return
         if (!script.hasDefaultNetwork) shadowOf(Ground.service).setActiveNetworkInfo(null)
-        if (script.isRefused) WatchedConnectivityManager.refusals["register"] = SecurityException("Package android does not belong to 10123")
+        if (script.isRefused) {
+            WatchedConnectivityManager.refusals["register"] =
+                SecurityException("Package android does not belong to 10123")
+        }
         AndroidConnectivity(Ground.context).use { connectivity ->
             Ground.settle()
             script.start.check("${script.name}, start", dev.comeback.NetworkSnapshot.UNKNOWN, connectivity.snapshot)

@@ -51,7 +51,12 @@ internal class MonitorTest {
 
     private fun asked(what: String) = WatchedConnectivityManager.asked.count { it.first == what }
 
-    private val arrival = Script.all().first { it.name.startsWith("a network that arrives is one event") }.steps.first()
+    private val arrival =
+        Script
+            .all()
+            .first { it.name.startsWith("a network that arrives is one event") }
+            .steps
+            .first()
 
     @Test
     fun `a hundred monitors leave one registration, and the last that is closed leaves none`() {
@@ -259,7 +264,14 @@ internal class MonitorTest {
             Ground.call(arrival.callbacks)
             ShadowSystemClock.advanceBy(Duration.ofHours(3))
             val now = SystemTime.nanos()
-            Ground.call(Script.all().flatMap { it.steps }.flatMap { it.callbacks }.first { it.on == "lost" && it.network == 1L }.let(::listOf))
+            Ground.call(
+                Script
+                    .all()
+                    .flatMap { it.steps }
+                    .flatMap { it.callbacks }
+                    .first { it.on == "lost" && it.network == 1L }
+                    .let(::listOf),
+            )
             assertEquals(NetworkState.OFFLINE, it.snapshot.state)
             assertTrue(it.snapshot.since - now in 0..Duration.ofSeconds(1).toNanos())
         }

@@ -2,13 +2,11 @@
 package dev.comeback.checks
 
 import org.junit.jupiter.api.Test
-import java.io.File
 import kotlin.test.assertEquals
 import kotlin.test.assertTrue
 
 class BoundaryTest {
-    private val modules =
-        File(System.getProperty("comeback.modules")).listFiles { file -> file.resolve("target/classes").isDirectory }.orEmpty().toList()
+    private val modules = Module.all.filter { it.classes.isDirectory }
 
     @Test
     fun `only comeback-core names the core's binding`() {
@@ -27,8 +25,7 @@ class BoundaryTest {
     fun `no unsigned number, no number below 32 bits and no duration crosses to Kotlin`() {
         for (module in modules.filter { it.name.endsWith("-ffi") }) {
             val crossing =
-                module
-                    .resolve("target/classes")
+                module.classes
                     .walk()
                     .filter { it.extension == "class" && it.name.startsWith("FfiConverter") }
                     .map { it.nameWithoutExtension.removePrefix("FfiConverter") }
@@ -42,11 +39,10 @@ class BoundaryTest {
 
     /** Names of classes stand in a class file's constants as they are, ASCII with slashes. */
     private fun names(
-        module: File,
+        module: Module,
         prefix: String,
     ): Boolean =
-        module
-            .resolve("target/classes")
+        module.classes
             .walk()
             .any { it.extension == "class" && prefix in it.readText(Charsets.ISO_8859_1) }
 }

@@ -15,8 +15,8 @@ class PublicApiTest {
     @ParameterizedTest
     @MethodSource("publicModules")
     fun `the public API is the committed one`(module: String) {
-        val folder = File(System.getProperty("comeback.modules"), module)
-        val api = dump(folder.resolve("target/classes"))
+        val folder = Module.named(module).folder
+        val api = dump(Module.named(module).classes)
         assertTrue(api.isNotBlank(), "$module was not built; comeback-checks must depend on it")
         val committed = folder.resolve("api/$module.api")
         if (System.getProperty("comeback.api.write") != null) {
@@ -30,7 +30,7 @@ class PublicApiTest {
     @ParameterizedTest
     @MethodSource("publicModules")
     fun `the public API names no type of the generated binding`(module: String) {
-        val api = dump(File(System.getProperty("comeback.modules"), "$module/target/classes"))
+        val api = dump(Module.named(module).classes)
         // Synthetic: the compiler's own way into a private constructor, which no source can take.
         val callable = api.lines().filter { "synthetic" !in it }
         assertEquals(emptyList(), callable.filter { "dev/comeback/ffi" in it || "dev/comeback/client/ffi" in it })
@@ -48,12 +48,8 @@ class PublicApiTest {
     }
 
     private companion object {
-        /** Where every public declaration must say that it is one. A module that is not built before this one has no classes, and the test says so. */
+        /** A module that is not built before this one has no classes, and the test says so. */
         @JvmStatic
-        fun publicModules(): List<String> =
-            checkNotNull(File(System.getProperty("comeback.modules")).listFiles())
-                .filter { module -> module.resolve("pom.xml").let { it.exists() && "-Xexplicit-api=strict" in it.readText() } }
-                .map { it.name }
-                .sorted()
+        fun publicModules(): List<String> = Module.all.filter { it.isPublic }.map { it.name }
     }
 }

@@ -19,7 +19,7 @@ class ShrinkerRulesTest {
         module: String,
         vararg optional: String,
     ) {
-        val classes = File(System.getProperty("comeback.modules"), "$module/target/classes")
+        val classes = Module.named(module).classes
         val rules =
             classes
                 .resolve("META-INF/proguard/$module.pro")
