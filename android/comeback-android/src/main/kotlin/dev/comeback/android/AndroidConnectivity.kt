@@ -4,9 +4,9 @@ package dev.comeback.android
 import android.content.Context
 import dev.comeback.Connectivity
 import dev.comeback.InternalComebackApi
-import dev.comeback.NameLookUp
 import dev.comeback.NetworkSnapshot
 import dev.comeback.Subscription
+import dev.comeback.driver.NameLookUp
 import java.net.InetAddress
 import java.util.concurrent.atomic.AtomicBoolean
 import java.util.concurrent.atomic.AtomicReference

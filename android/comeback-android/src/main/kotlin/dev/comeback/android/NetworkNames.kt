@@ -9,7 +9,7 @@ import android.os.Build
 import android.os.CancellationSignal
 import android.os.Looper
 import dev.comeback.InternalComebackApi
-import dev.comeback.NameLookUp
+import dev.comeback.driver.NameLookUp
 import java.net.InetAddress
 import java.util.concurrent.CompletableFuture
 import java.util.concurrent.TimeUnit.MILLISECONDS

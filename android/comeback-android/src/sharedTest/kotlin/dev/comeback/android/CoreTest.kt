@@ -6,11 +6,11 @@ import android.os.Looper
 import android.os.SystemClock
 import dev.comeback.Comeback
 import dev.comeback.InternalComebackApi
-import dev.comeback.MainThread
 import dev.comeback.ManualConnectivity
 import dev.comeback.NetworkState
 import dev.comeback.RetryPolicy
-import dev.comeback.SystemTime
+import dev.comeback.driver.MainThread
+import dev.comeback.driver.SystemTime
 import kotlinx.serialization.json.JsonObject
 import kotlinx.serialization.json.jsonArray
 import kotlinx.serialization.json.jsonObject
@@ -97,13 +97,13 @@ internal class CoreTest {
     private fun JsonObject.number(name: String) = getValue(name).jsonPrimitive.long
 
     /** Only states and counts are compared here. */
-    private object NoTime : dev.comeback.Time {
+    private object NoTime : dev.comeback.driver.Time {
         override fun nanos(): Long = 0
 
         override fun wallMillis(): Long? = null
 
         override fun await(
-            wakeup: dev.comeback.Wakeup,
+            wakeup: dev.comeback.driver.Wakeup,
             until: Long,
         ): Boolean = false
 

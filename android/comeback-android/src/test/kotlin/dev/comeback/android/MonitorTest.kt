@@ -8,7 +8,7 @@ import android.os.PowerManager
 import dev.comeback.InternalComebackApi
 import dev.comeback.NetworkSnapshot
 import dev.comeback.NetworkState
-import dev.comeback.SystemTime
+import dev.comeback.driver.SystemTime
 import org.junit.After
 import org.junit.Assert.assertEquals
 import org.junit.Assert.assertSame

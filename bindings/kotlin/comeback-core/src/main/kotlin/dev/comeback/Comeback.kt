@@ -1,6 +1,19 @@
 // The one object per app that all clients share: the network's state, the listener, the native library.
 package dev.comeback
 
+import dev.comeback.driver.CallNetwork
+import dev.comeback.driver.ConnectionAges
+import dev.comeback.driver.DriverFacts
+import dev.comeback.driver.SystemTime
+import dev.comeback.driver.Time
+import dev.comeback.driver.hurry
+import dev.comeback.internal.Core
+import dev.comeback.internal.NativeCore
+import dev.comeback.internal.Subscribers
+import dev.comeback.internal.Waits
+import dev.comeback.internal.contained
+import dev.comeback.internal.isLoopback
+import dev.comeback.internal.rehearse
 import java.util.concurrent.ConcurrentHashMap
 import java.util.concurrent.atomic.AtomicLong
 import java.util.concurrent.atomic.AtomicReference

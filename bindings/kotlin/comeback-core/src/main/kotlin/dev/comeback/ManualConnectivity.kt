@@ -1,7 +1,13 @@
 // Connectivity that is told by hand what the network does; the state machine behind it is the core's hub.
 package dev.comeback
 
+import dev.comeback.driver.SystemTime
+import dev.comeback.driver.Time
 import dev.comeback.ffi.ConnectivityHubInterface
+import dev.comeback.internal.Core
+import dev.comeback.internal.NativeCore
+import dev.comeback.internal.Subscribers
+import dev.comeback.internal.contained
 import java.util.concurrent.locks.ReentrantLock
 import kotlin.concurrent.withLock
 import dev.comeback.ffi.NetworkSnapshot as CoreSnapshot

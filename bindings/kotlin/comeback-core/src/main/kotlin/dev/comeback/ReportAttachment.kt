@@ -3,6 +3,7 @@
 
 package dev.comeback
 
+import dev.comeback.internal.contained
 import java.util.Collections
 import java.util.IdentityHashMap
 

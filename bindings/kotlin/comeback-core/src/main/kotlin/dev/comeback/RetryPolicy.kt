@@ -1,9 +1,18 @@
 // A retry policy: which attempts are made, how far apart, and for how long. Its rules live in the core; this only names them.
 package dev.comeback
 
+import dev.comeback.driver.DriverFacts
 import dev.comeback.ffi.CompiledPolicy
 import dev.comeback.ffi.CompiledPresets
 import dev.comeback.ffi.PolicyProblem
+import dev.comeback.internal.ChoiceField
+import dev.comeback.internal.Core
+import dev.comeback.internal.DurationField
+import dev.comeback.internal.MillisField
+import dev.comeback.internal.NativeCore
+import dev.comeback.internal.PlainField
+import dev.comeback.internal.asMillis
+import dev.comeback.internal.json
 import kotlin.time.Duration
 
 /**

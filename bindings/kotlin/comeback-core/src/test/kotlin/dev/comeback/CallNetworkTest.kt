@@ -4,6 +4,11 @@ package dev.comeback
 import dev.comeback.World.Companion.RESET
 import dev.comeback.World.Companion.SECOND
 import dev.comeback.World.Companion.STEADY
+import dev.comeback.driver.CallNetwork
+import dev.comeback.driver.CallSession
+import dev.comeback.driver.NextStep
+import dev.comeback.driver.RequestFacts
+import dev.comeback.internal.NativeCore
 import org.junit.jupiter.api.Test
 import kotlin.test.assertEquals
 import kotlin.test.assertIs

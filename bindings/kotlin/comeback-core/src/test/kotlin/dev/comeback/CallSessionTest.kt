@@ -4,6 +4,16 @@ package dev.comeback
 import dev.comeback.World.Companion.RESET
 import dev.comeback.World.Companion.SECOND
 import dev.comeback.World.Companion.STEADY
+import dev.comeback.driver.CallSession
+import dev.comeback.driver.Limit
+import dev.comeback.driver.NextStep
+import dev.comeback.driver.Outcome
+import dev.comeback.driver.OuterAttempt
+import dev.comeback.driver.RequestFacts
+import dev.comeback.driver.RequestHead
+import dev.comeback.driver.SystemTime
+import dev.comeback.driver.Wakeup
+import dev.comeback.internal.NativeCore
 import java.io.IOException
 import java.lang.management.ManagementFactory
 import java.util.concurrent.CopyOnWriteArrayList

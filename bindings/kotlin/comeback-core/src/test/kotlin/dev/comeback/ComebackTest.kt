@@ -3,6 +3,12 @@ package dev.comeback
 
 import dev.comeback.World.Companion.RESET
 import dev.comeback.World.Companion.SECOND
+import dev.comeback.driver.CallSession
+import dev.comeback.driver.NextStep
+import dev.comeback.driver.RequestFacts
+import dev.comeback.driver.SystemTime
+import dev.comeback.driver.Wakeup
+import dev.comeback.internal.rehearse
 import java.util.concurrent.CountDownLatch
 import java.util.concurrent.TimeUnit
 import kotlin.test.Test

@@ -1,6 +1,8 @@
 // Ages of connections: nothing is told apart until something happened, and each death grows one generation.
 package dev.comeback
 
+import dev.comeback.driver.ConnectionAge
+import dev.comeback.driver.ConnectionAges
 import java.util.concurrent.CountDownLatch
 import kotlin.concurrent.thread
 import kotlin.test.Test

@@ -2,6 +2,10 @@
 package dev.comeback
 
 import com.apollographql.apollo.exception.ApolloNetworkException
+import dev.comeback.driver.FailureTypes
+import dev.comeback.driver.Outcome
+import dev.comeback.driver.Promise
+import dev.comeback.driver.promise
 import org.chromium.net.impl.NetworkExceptionImpl
 import org.junit.jupiter.api.Test
 import java.io.IOException

@@ -1,6 +1,8 @@
 // The clock of limits: when limits end, who is first, and what the clock does while nobody needs it.
 package dev.comeback
 
+import dev.comeback.driver.LimitClock
+import dev.comeback.driver.LimitTimer
 import java.util.concurrent.ConcurrentLinkedQueue
 import java.util.concurrent.CountDownLatch
 import java.util.concurrent.CyclicBarrier

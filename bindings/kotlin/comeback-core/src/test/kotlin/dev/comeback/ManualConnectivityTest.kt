@@ -1,6 +1,7 @@
 // What connectivity told by hand tells others, and when it asks the core.
 package dev.comeback
 
+import dev.comeback.internal.NativeCore
 import java.util.concurrent.CyclicBarrier
 import java.util.concurrent.atomic.AtomicBoolean
 import java.util.concurrent.atomic.AtomicInteger

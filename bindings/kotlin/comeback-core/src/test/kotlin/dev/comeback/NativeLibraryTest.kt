@@ -1,6 +1,7 @@
 // Loading a library: once, by whoever comes first, and never at another one's cost.
 package dev.comeback
 
+import dev.comeback.driver.NativeLibrary
 import java.util.concurrent.CountDownLatch
 import java.util.concurrent.TimeUnit
 import java.util.concurrent.atomic.AtomicInteger

@@ -1,6 +1,10 @@
 // Replays a scenario (see tests/vectors/README.md) through ManualConnectivity and CallSession.
 package dev.comeback
 
+import dev.comeback.driver.CallSession
+import dev.comeback.driver.Limit
+import dev.comeback.driver.NextStep
+import dev.comeback.internal.NativeCore
 import kotlinx.serialization.json.JsonElement
 import kotlinx.serialization.json.JsonObject
 import kotlinx.serialization.json.jsonArray

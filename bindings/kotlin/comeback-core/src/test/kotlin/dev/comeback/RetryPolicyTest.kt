@@ -1,6 +1,7 @@
 // How policies are named, built and refused in Kotlin; what is valid is the core's to say.
 package dev.comeback
 
+import dev.comeback.driver.NextStep
 import dev.comeback.ffi.CompiledPresets
 import dev.comeback.ffi.provokePanic
 import org.junit.jupiter.api.DynamicTest

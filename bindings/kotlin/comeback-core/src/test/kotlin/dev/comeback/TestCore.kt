@@ -10,6 +10,8 @@ import dev.comeback.ffi.DecideInput
 import dev.comeback.ffi.InterruptInput
 import dev.comeback.ffi.ResumeInput
 import dev.comeback.ffi.provokePanic
+import dev.comeback.internal.Core
+import dev.comeback.internal.NativeCore
 import java.util.concurrent.ConcurrentLinkedQueue
 import dev.comeback.ffi.ForgivenPolicy as ForgivenCompiledPolicy
 import dev.comeback.ffi.NetworkSnapshot as CoreSnapshot

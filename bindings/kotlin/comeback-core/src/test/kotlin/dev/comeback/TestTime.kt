@@ -1,6 +1,9 @@
 // Time as a test sets it.
 package dev.comeback
 
+import dev.comeback.driver.Time
+import dev.comeback.driver.Wakeup
+
 /** Stands still; a wait jumps to its end unless it was woken before. [meanwhile] happens at the beginning of each wait. */
 internal class TestTime(
     @Volatile var now: Long = 0,

@@ -1,6 +1,10 @@
 // How threads wait and are woken, and which clocks count.
 package dev.comeback
 
+import dev.comeback.driver.MainThread
+import dev.comeback.driver.SystemTime
+import dev.comeback.driver.Wakeup
+import dev.comeback.driver.nanosUntil
 import java.lang.reflect.Modifier
 import java.util.concurrent.LinkedBlockingQueue
 import java.util.concurrent.TimeUnit
@@ -109,7 +113,7 @@ class TimeTest {
         val clock = android.get("android.os.SystemClock", "elapsedRealtimeNanos")
         android.pretend()
         assertEquals(12_345L, clock())
-        val time = android.get("dev.comeback.SystemTime", "nanos")
+        val time = android.get("dev.comeback.driver.SystemTime", "nanos")
         assertEquals(12_345L, time())
     }
 
@@ -117,7 +121,7 @@ class TimeTest {
     fun `on Android the main looper's thread is the main thread`() {
         val android = AndroidLoader()
         android.pretend()
-        val isMain = android.get("dev.comeback.MainThread", "isCurrent")
+        val isMain = android.get("dev.comeback.driver.MainThread", "isCurrent")
         assertEquals(true, isMain())
         var elsewhere: Any? = null
         inThread { elsewhere = isMain() }.joinSoon()

@@ -1,6 +1,13 @@
 // The vectors that Rust's tests read too, and events in their form.
 package dev.comeback
 
+import dev.comeback.driver.InnerRequest
+import dev.comeback.driver.Outcome
+import dev.comeback.driver.OuterAttempt
+import dev.comeback.driver.Promise
+import dev.comeback.driver.RequestFacts
+import dev.comeback.driver.RequestHead
+import dev.comeback.driver.promise
 import kotlinx.serialization.json.Json
 import kotlinx.serialization.json.JsonArray
 import kotlinx.serialization.json.JsonElement

@@ -1,6 +1,13 @@
 // The vectors that bear on Kotlin: what a session, a hub and a report make of them.
 package dev.comeback
 
+import dev.comeback.driver.CallSession
+import dev.comeback.driver.NextStep
+import dev.comeback.driver.Outcome
+import dev.comeback.driver.RequestFacts
+import dev.comeback.internal.NativeCore
+import dev.comeback.internal.isLoopback
+import dev.comeback.internal.toEvent
 import kotlinx.serialization.json.JsonObject
 import kotlinx.serialization.json.jsonArray
 import kotlinx.serialization.json.jsonObject

@@ -3,7 +3,12 @@ package dev.comeback
 
 import dev.comeback.World.Companion.RESET
 import dev.comeback.World.Companion.STEADY
+import dev.comeback.driver.CallSession
+import dev.comeback.driver.NextStep
+import dev.comeback.driver.RequestFacts
+import dev.comeback.driver.Wakeup
 import dev.comeback.ffi.provokePanic
+import dev.comeback.internal.NativeCore
 import org.junit.jupiter.api.Test
 import java.util.concurrent.CountDownLatch
 import java.util.concurrent.TimeUnit

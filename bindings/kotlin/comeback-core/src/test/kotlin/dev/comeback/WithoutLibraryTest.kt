@@ -1,6 +1,10 @@
 // Where the native library cannot be loaded. Runs in a virtual machine of its own, see pom.xml.
 package dev.comeback
 
+import dev.comeback.driver.CallSession
+import dev.comeback.driver.NextStep
+import dev.comeback.driver.Outcome
+import dev.comeback.driver.RequestFacts
 import org.junit.jupiter.api.Tag
 import java.io.IOException
 import java.util.concurrent.CountDownLatch

@@ -1,6 +1,12 @@
 // What a test of a call needs: a Comeback in a time that stands still, and everything its listener heard.
 package dev.comeback
 
+import dev.comeback.driver.CallSession
+import dev.comeback.driver.Outcome
+import dev.comeback.driver.RequestFacts
+import dev.comeback.driver.Time
+import dev.comeback.internal.Core
+import dev.comeback.internal.NativeCore
 import java.util.concurrent.CopyOnWriteArrayList
 
 internal class World(

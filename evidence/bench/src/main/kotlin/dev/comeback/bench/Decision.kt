@@ -14,18 +14,18 @@
 package dev.comeback.bench
 
 import com.sun.management.ThreadMXBean
-import dev.comeback.CallSession
 import dev.comeback.Comeback
 import dev.comeback.FailureKind
 import dev.comeback.InternalComebackApi
 import dev.comeback.ManualConnectivity
-import dev.comeback.NextStep
-import dev.comeback.Outcome
-import dev.comeback.RequestFacts
 import dev.comeback.RetryPolicy
 import dev.comeback.Subscription
-import dev.comeback.Time
-import dev.comeback.Wakeup
+import dev.comeback.driver.CallSession
+import dev.comeback.driver.NextStep
+import dev.comeback.driver.Outcome
+import dev.comeback.driver.RequestFacts
+import dev.comeback.driver.Time
+import dev.comeback.driver.Wakeup
 import java.lang.management.ManagementFactory
 import kotlin.random.Random
 
@@ -127,7 +127,7 @@ internal fun measureDecision() {
         }
         table.print()
         println()
-        printLayers("dev.comeback.CallSession", "failed") {
+        printLayers("dev.comeback.driver.CallSession", "failed") {
             repeat(3 * ROUNDS) {
                 collectGarbage()
                 repeat(CALLS) { call ->

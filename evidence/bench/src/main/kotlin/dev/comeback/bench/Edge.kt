@@ -9,17 +9,17 @@
 
 package dev.comeback.bench
 
-import dev.comeback.CallSession
 import dev.comeback.Comeback
 import dev.comeback.FailureKind
 import dev.comeback.InternalComebackApi
 import dev.comeback.Jitter
 import dev.comeback.ManualConnectivity
-import dev.comeback.NextStep
-import dev.comeback.Outcome
-import dev.comeback.RequestFacts
 import dev.comeback.RetryPolicy
-import dev.comeback.Wakeup
+import dev.comeback.driver.CallSession
+import dev.comeback.driver.NextStep
+import dev.comeback.driver.Outcome
+import dev.comeback.driver.RequestFacts
+import dev.comeback.driver.Wakeup
 import dev.comeback.okhttp.comeback
 import okhttp3.Interceptor
 import okhttp3.OkHttpClient

@@ -2,13 +2,13 @@
 package dev.comeback.client
 
 import dev.comeback.FailureKind
-import dev.comeback.RelayedCall
 import dev.comeback.RetryStoppedException
 import dev.comeback.StopReason
 import dev.comeback.client.ffi.End
 import dev.comeback.client.ffi.EndKind
 import dev.comeback.client.ffi.EventKind
 import dev.comeback.client.ffi.ToldEvent
+import dev.comeback.driver.RelayedCall
 import kotlinx.coroutines.CancellableContinuation
 import java.io.IOException
 import java.util.Locale

@@ -3,11 +3,7 @@ package dev.comeback.client
 
 import dev.comeback.Comeback
 import dev.comeback.ComebackUnavailableException
-import dev.comeback.NativeLibrary
 import dev.comeback.NetworkSnapshot
-import dev.comeback.OuterAttempt
-import dev.comeback.RelayedCall
-import dev.comeback.RequestHead
 import dev.comeback.RetryPolicy
 import dev.comeback.Subscription
 import dev.comeback.client.ffi.Authority
@@ -17,6 +13,10 @@ import dev.comeback.client.ffi.Link
 import dev.comeback.client.ffi.Request
 import dev.comeback.client.ffi.Setting
 import dev.comeback.client.ffi.uniffiEnsureInitialized
+import dev.comeback.driver.NativeLibrary
+import dev.comeback.driver.OuterAttempt
+import dev.comeback.driver.RelayedCall
+import dev.comeback.driver.RequestHead
 import kotlinx.coroutines.CompletableDeferred
 import kotlinx.coroutines.Dispatchers
 import kotlinx.coroutines.ExperimentalCoroutinesApi

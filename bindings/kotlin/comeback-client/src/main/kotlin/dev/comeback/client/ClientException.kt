@@ -2,9 +2,9 @@
 package dev.comeback.client
 
 import dev.comeback.FailureKind
-import dev.comeback.KnownFailure
 import dev.comeback.RetryReport
 import dev.comeback.StopReason
+import dev.comeback.driver.KnownFailure
 import java.io.IOException
 
 /**

@@ -3,7 +3,7 @@ package dev.comeback.client
 
 import dev.comeback.Comeback
 import dev.comeback.RetryPolicy
-import dev.comeback.orNull
+import dev.comeback.driver.orNull
 import java.security.cert.X509Certificate
 import kotlin.time.Duration
 import kotlin.time.Duration.Companion.milliseconds

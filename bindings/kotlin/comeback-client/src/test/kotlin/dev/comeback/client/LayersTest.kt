@@ -1,7 +1,7 @@
 // Inside an attempt of another layer the client stands down, and tells what it sends.
 package dev.comeback.client
 
-import dev.comeback.OuterAttempt
+import dev.comeback.driver.OuterAttempt
 import org.junit.jupiter.api.Test
 import kotlin.test.assertEquals
 import kotlin.test.assertFailsWith

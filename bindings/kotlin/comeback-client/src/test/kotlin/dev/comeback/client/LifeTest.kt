@@ -2,9 +2,9 @@
 package dev.comeback.client
 
 import dev.comeback.CancelKind
-import dev.comeback.RelayedCall
 import dev.comeback.RetryEvent
 import dev.comeback.StopReason
+import dev.comeback.driver.RelayedCall
 import kotlinx.coroutines.CoroutineScope
 import kotlinx.coroutines.CoroutineStart
 import kotlinx.coroutines.Dispatchers

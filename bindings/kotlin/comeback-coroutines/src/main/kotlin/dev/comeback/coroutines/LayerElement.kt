@@ -2,7 +2,7 @@
 package dev.comeback.coroutines
 
 import dev.comeback.InternalComebackApi
-import dev.comeback.OuterAttempt
+import dev.comeback.driver.OuterAttempt
 import kotlinx.coroutines.ThreadContextElement
 import kotlin.coroutines.AbstractCoroutineContextElement
 import kotlin.coroutines.CoroutineContext

@@ -1,17 +1,17 @@
 // retry { }: Comeback around any suspend function.
 package dev.comeback.coroutines
 
-import dev.comeback.CallSession
 import dev.comeback.CancelKind
 import dev.comeback.Comeback
 import dev.comeback.FailureKind
-import dev.comeback.NextStep
-import dev.comeback.Outcome
-import dev.comeback.OuterAttempt
-import dev.comeback.RequestFacts
-import dev.comeback.RequestHead
 import dev.comeback.RetryPolicy
 import dev.comeback.StopReason
+import dev.comeback.driver.CallSession
+import dev.comeback.driver.NextStep
+import dev.comeback.driver.Outcome
+import dev.comeback.driver.OuterAttempt
+import dev.comeback.driver.RequestFacts
+import dev.comeback.driver.RequestHead
 import dev.comeback.retryReport
 import kotlinx.coroutines.TimeoutCancellationException
 import kotlinx.coroutines.currentCoroutineContext

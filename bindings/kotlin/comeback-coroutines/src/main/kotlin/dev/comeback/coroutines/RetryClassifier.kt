@@ -1,14 +1,14 @@
 // The outcome of an attempt of retry { }, by the app's own classifier, else by the exception's type.
 package dev.comeback.coroutines
 
-import dev.comeback.FailedLookUps
 import dev.comeback.FailureKind
-import dev.comeback.FailureTypes
-import dev.comeback.InnerRequest
-import dev.comeback.Outcome
 import dev.comeback.OutcomeClass
-import dev.comeback.Promise
-import dev.comeback.promise
+import dev.comeback.driver.FailedLookUps
+import dev.comeback.driver.FailureTypes
+import dev.comeback.driver.InnerRequest
+import dev.comeback.driver.Outcome
+import dev.comeback.driver.Promise
+import dev.comeback.driver.promise
 
 /**
  * The outcome of an attempt. The policy decides what follows from it.

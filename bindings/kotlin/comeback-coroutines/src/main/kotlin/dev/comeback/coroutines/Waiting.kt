@@ -1,9 +1,9 @@
 // Waiting without a thread: by the coroutine's own dispatcher, so that a test's virtual time drives it.
 package dev.comeback.coroutines
 
-import dev.comeback.CallSession
 import dev.comeback.InternalComebackApi
-import dev.comeback.NextStep
+import dev.comeback.driver.CallSession
+import dev.comeback.driver.NextStep
 import kotlinx.coroutines.Job
 import kotlinx.coroutines.withTimeoutOrNull
 import kotlin.time.Duration.Companion.nanoseconds

@@ -1,19 +1,19 @@
 // retry { }: what goes again, when, and what reaches the caller; all in virtual time.
 package dev.comeback.coroutines
 
-import dev.comeback.CallSession
 import dev.comeback.Comeback
 import dev.comeback.FailureKind
-import dev.comeback.Outcome
-import dev.comeback.OuterAttempt
 import dev.comeback.Repeat
-import dev.comeback.RequestFacts
 import dev.comeback.RetryEvent
 import dev.comeback.RetryPolicy
 import dev.comeback.StopReason
 import dev.comeback.WaitReason
 import dev.comeback.WokenBy
 import dev.comeback.coroutines.Ground.Companion.STEADY
+import dev.comeback.driver.CallSession
+import dev.comeback.driver.Outcome
+import dev.comeback.driver.OuterAttempt
+import dev.comeback.driver.RequestFacts
 import dev.comeback.retryReport
 import kotlinx.coroutines.Dispatchers
 import kotlinx.coroutines.ExperimentalCoroutinesApi

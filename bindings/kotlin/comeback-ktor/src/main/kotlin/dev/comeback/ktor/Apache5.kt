@@ -1,7 +1,7 @@
 // Tells Ktor's Apache5 engine not to re-send requests by itself. Otherwise a GET would go twice in each attempt, after a 503 and after a fault.
 package dev.comeback.ktor
 
-import dev.comeback.orNull
+import dev.comeback.driver.orNull
 
 /** By reflection, because it is one call on an engine that few apps have. The engine never re-sends a body: to it Ktor's bodies are not repeatable. */
 internal object Apache5 {

@@ -1,13 +1,13 @@
 // One attempt: what was sent for it, what it came to, and how it is ended: at its limit, or because the network it runs on is gone and it is begun anew.
 package dev.comeback.ktor
 
-import dev.comeback.DriverFacts
-import dev.comeback.InnerRequest
-import dev.comeback.OuterAttempt
-import dev.comeback.RequestHead
 import dev.comeback.RetryReport
 import dev.comeback.coroutines.LayerElement
-import dev.comeback.orNull
+import dev.comeback.driver.DriverFacts
+import dev.comeback.driver.InnerRequest
+import dev.comeback.driver.OuterAttempt
+import dev.comeback.driver.RequestHead
+import dev.comeback.driver.orNull
 import io.ktor.client.call.HttpClientCall
 import io.ktor.client.plugins.HttpRequestTimeoutException
 import io.ktor.client.plugins.Sender

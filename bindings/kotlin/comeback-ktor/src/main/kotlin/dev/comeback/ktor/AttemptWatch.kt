@@ -1,11 +1,11 @@
 // Watches one attempt until its response head is there: ends it at its limit, and gives it up when the network it runs on is gone.
 package dev.comeback.ktor
 
-import dev.comeback.Limit
 import dev.comeback.NetworkState
-import dev.comeback.NextStep
 import dev.comeback.Subscription
-import dev.comeback.orNull
+import dev.comeback.driver.Limit
+import dev.comeback.driver.NextStep
+import dev.comeback.driver.orNull
 import io.ktor.client.statement.HttpResponse
 import kotlinx.coroutines.DisposableHandle
 import kotlinx.coroutines.Job

@@ -1,10 +1,10 @@
 // A request for which a layer further out has the call: it goes as it is, and that layer hears of it.
 package dev.comeback.ktor
 
-import dev.comeback.DriverFacts
-import dev.comeback.InnerRequest
-import dev.comeback.OuterAttempt
 import dev.comeback.RetryPolicy
+import dev.comeback.driver.DriverFacts
+import dev.comeback.driver.InnerRequest
+import dev.comeback.driver.OuterAttempt
 import io.ktor.client.request.HttpRequestBuilder
 import io.ktor.client.statement.HttpResponse
 import io.ktor.http.HttpHeaders

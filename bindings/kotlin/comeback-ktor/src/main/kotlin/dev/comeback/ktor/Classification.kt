@@ -2,8 +2,8 @@
 package dev.comeback.ktor
 
 import dev.comeback.FailureKind
-import dev.comeback.FailureTypes
-import dev.comeback.everythingBehind
+import dev.comeback.driver.FailureTypes
+import dev.comeback.driver.everythingBehind
 import io.ktor.client.network.sockets.ConnectTimeoutException
 import io.ktor.client.plugins.HttpRequestTimeoutException
 import io.ktor.client.plugins.SendCountExceedException

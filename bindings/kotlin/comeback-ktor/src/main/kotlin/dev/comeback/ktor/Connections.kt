@@ -1,8 +1,8 @@
 // Keeps attempts off connections that may be dead: from before the path changed, or from before an attempt on them ended by time.
 package dev.comeback.ktor
 
-import dev.comeback.ConnectionAge
-import dev.comeback.ConnectionAges
+import dev.comeback.driver.ConnectionAge
+import dev.comeback.driver.ConnectionAges
 
 /**
  * The connections of one request's origin.

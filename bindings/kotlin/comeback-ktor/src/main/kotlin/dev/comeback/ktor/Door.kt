@@ -1,10 +1,10 @@
 // Decides at the door of one client which requests Comeback looks after, and sees each of them off into the engine.
 package dev.comeback.ktor
 
-import dev.comeback.DriverFacts
-import dev.comeback.OuterAttempt
 import dev.comeback.RetryPolicy
 import dev.comeback.coroutines.LayerElement
+import dev.comeback.driver.DriverFacts
+import dev.comeback.driver.OuterAttempt
 import io.ktor.client.call.HttpClientCall
 import io.ktor.client.plugins.Sender
 import io.ktor.client.request.ClientUpgradeContent

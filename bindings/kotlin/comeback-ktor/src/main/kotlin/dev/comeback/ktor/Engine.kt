@@ -2,9 +2,9 @@
 package dev.comeback.ktor
 
 import dev.comeback.Comeback
-import dev.comeback.DriverFacts
-import dev.comeback.FailedLookUps
-import dev.comeback.OuterAttempt
+import dev.comeback.driver.DriverFacts
+import dev.comeback.driver.FailedLookUps
+import dev.comeback.driver.OuterAttempt
 import io.ktor.client.HttpClient
 import io.ktor.client.plugins.HttpTimeoutCapability
 import io.ktor.client.plugins.HttpTimeoutConfig

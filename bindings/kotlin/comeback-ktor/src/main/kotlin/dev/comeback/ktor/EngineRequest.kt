@@ -1,11 +1,11 @@
 // One request that has entered the engine, and what is known of it from there. Every "nothing was sent" rests on this.
 package dev.comeback.ktor
 
-import dev.comeback.ConnectionAges
-import dev.comeback.OuterAttempt
-import dev.comeback.Promise
-import dev.comeback.everythingBehind
-import dev.comeback.promise
+import dev.comeback.driver.ConnectionAges
+import dev.comeback.driver.OuterAttempt
+import dev.comeback.driver.Promise
+import dev.comeback.driver.everythingBehind
+import dev.comeback.driver.promise
 import io.ktor.client.request.HttpRequestBuilder
 import io.ktor.client.utils.unwrapCancellationException
 import java.util.concurrent.ConcurrentHashMap

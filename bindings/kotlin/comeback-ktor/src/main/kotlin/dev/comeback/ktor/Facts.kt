@@ -1,8 +1,8 @@
 // What the core is told of a request.
 package dev.comeback.ktor
 
-import dev.comeback.RequestFacts
-import dev.comeback.RequestHead
+import dev.comeback.driver.RequestFacts
+import dev.comeback.driver.RequestHead
 import io.ktor.client.request.HttpRequestBuilder
 import io.ktor.http.content.OutgoingContent
 import io.ktor.utils.io.InternalAPI

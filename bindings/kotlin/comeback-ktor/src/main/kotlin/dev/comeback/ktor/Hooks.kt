@@ -3,7 +3,7 @@ package dev.comeback.ktor
 
 import dev.comeback.OutcomeClass
 import dev.comeback.RetryPolicy
-import dev.comeback.orNull
+import dev.comeback.driver.orNull
 import io.ktor.client.request.HttpRequestBuilder
 import io.ktor.client.statement.HttpResponse
 

@@ -1,7 +1,7 @@
 // Ktor's OkHttp engines: which of them have our layer inside, and which can have it.
 package dev.comeback.ktor
 
-import dev.comeback.orNull
+import dev.comeback.driver.orNull
 import io.ktor.client.HttpClient
 import io.ktor.client.engine.HttpClientEngine
 import io.ktor.client.engine.okhttp.OkHttpConfig

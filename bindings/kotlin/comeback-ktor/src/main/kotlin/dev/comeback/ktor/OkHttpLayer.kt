@@ -1,9 +1,9 @@
 // Inside Ktor's OkHttp engine: hands limits to OkHttp, keeps it from sending again what must not be, and tells what went out.
 package dev.comeback.ktor
 
-import dev.comeback.ConnectionAge
-import dev.comeback.OuterAttempt
-import dev.comeback.orNull
+import dev.comeback.driver.ConnectionAge
+import dev.comeback.driver.OuterAttempt
+import dev.comeback.driver.orNull
 import okhttp3.Call
 import okhttp3.Dns
 import okhttp3.Headers

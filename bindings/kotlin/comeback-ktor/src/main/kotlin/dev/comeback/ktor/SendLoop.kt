@@ -1,23 +1,23 @@
 // The loop of one call: attempt, classify, ask the core, close, wait, again.
 package dev.comeback.ktor
 
-import dev.comeback.CallNetwork
-import dev.comeback.CallSession
 import dev.comeback.CancelKind
 import dev.comeback.Comeback
-import dev.comeback.DriverFacts
 import dev.comeback.FailureKind
-import dev.comeback.Limit
 import dev.comeback.NetworkSnapshot
-import dev.comeback.NextStep
-import dev.comeback.Outcome
-import dev.comeback.RequestHead
 import dev.comeback.RetryPolicy
 import dev.comeback.RetryReport
 import dev.comeback.RetryStoppedException
 import dev.comeback.StopReason
 import dev.comeback.coroutines.slept
-import dev.comeback.orNull
+import dev.comeback.driver.CallNetwork
+import dev.comeback.driver.CallSession
+import dev.comeback.driver.DriverFacts
+import dev.comeback.driver.Limit
+import dev.comeback.driver.NextStep
+import dev.comeback.driver.Outcome
+import dev.comeback.driver.RequestHead
+import dev.comeback.driver.orNull
 import io.ktor.client.call.HttpClientCall
 import io.ktor.client.plugins.HttpRedirect
 import io.ktor.client.plugins.HttpRequestTimeoutException

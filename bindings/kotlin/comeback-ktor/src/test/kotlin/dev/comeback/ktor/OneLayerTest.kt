@@ -3,12 +3,12 @@ package dev.comeback.ktor
 
 import dev.comeback.Comeback
 import dev.comeback.Jitter
-import dev.comeback.OuterAttempt
 import dev.comeback.RetryEvent
 import dev.comeback.RetryListener
 import dev.comeback.RetryPolicy
 import dev.comeback.StopReason
 import dev.comeback.coroutines.retry
+import dev.comeback.driver.OuterAttempt
 import dev.comeback.okhttp.await
 import dev.comeback.okhttp.callFactory
 import dev.comeback.okhttp.comeback

@@ -3,7 +3,7 @@
 
 package dev.comeback.okhttp
 
-import dev.comeback.orNull
+import dev.comeback.driver.orNull
 import kotlinx.coroutines.Dispatchers
 import kotlinx.coroutines.suspendCancellableCoroutine
 import okhttp3.Call

@@ -3,6 +3,13 @@ package dev.comeback.okhttp
 
 import dev.comeback.Comeback
 import dev.comeback.RetryPolicy
+import dev.comeback.okhttp.internal.AttemptEntry
+import dev.comeback.okhttp.internal.AttemptExit
+import dev.comeback.okhttp.internal.BlockNoting
+import dev.comeback.okhttp.internal.ClientEntry
+import dev.comeback.okhttp.internal.RetryCall
+import dev.comeback.okhttp.internal.Setup
+import dev.comeback.okhttp.internal.guarded
 import okhttp3.Call
 import okhttp3.OkHttpClient
 import okhttp3.Request

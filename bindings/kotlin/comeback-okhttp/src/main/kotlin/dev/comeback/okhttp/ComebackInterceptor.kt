@@ -2,11 +2,25 @@
 package dev.comeback.okhttp
 
 import dev.comeback.Comeback
-import dev.comeback.DriverFacts
 import dev.comeback.NetworkSnapshot
 import dev.comeback.NetworkState
-import dev.comeback.OuterAttempt
 import dev.comeback.RetryPolicy
+import dev.comeback.driver.DriverFacts
+import dev.comeback.driver.OuterAttempt
+import dev.comeback.okhttp.internal.Attempted
+import dev.comeback.okhttp.internal.CallLayer
+import dev.comeback.okhttp.internal.FIRST_ERROR
+import dev.comeback.okhttp.internal.InnerCall
+import dev.comeback.okhttp.internal.MakeIdempotencyKey
+import dev.comeback.okhttp.internal.RetryLoop
+import dev.comeback.okhttp.internal.Setup
+import dev.comeback.okhttp.internal.asksForUpgrade
+import dev.comeback.okhttp.internal.attempted
+import dev.comeback.okhttp.internal.cutTimer
+import dev.comeback.okhttp.internal.runsAppsCode
+import dev.comeback.okhttp.internal.takesBody
+import dev.comeback.okhttp.internal.tellOnSameCall
+import dev.comeback.okhttp.internal.withoutReport
 import okhttp3.Call
 import okhttp3.Interceptor
 import okhttp3.Request

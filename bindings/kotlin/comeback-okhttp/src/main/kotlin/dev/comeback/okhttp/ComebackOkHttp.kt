@@ -1,9 +1,9 @@
 // What an app may choose about Comeback on one OkHttp client.
 package dev.comeback.okhttp
 
-import dev.comeback.MainThread
 import dev.comeback.OutcomeClass
 import dev.comeback.RetryPolicy
+import dev.comeback.driver.MainThread
 import okhttp3.Request
 import okhttp3.Response
 import java.io.IOException

@@ -6,7 +6,11 @@ package dev.comeback.okhttp
 import dev.comeback.Comeback
 import dev.comeback.RetryPolicy
 import dev.comeback.RetryReport
-import dev.comeback.orNull
+import dev.comeback.driver.orNull
+import dev.comeback.okhttp.internal.AttemptNumber
+import dev.comeback.okhttp.internal.BlockNoting
+import dev.comeback.okhttp.internal.MakeIdempotencyKey
+import dev.comeback.okhttp.internal.guarded
 import okhttp3.Call
 import okhttp3.OkHttpClient
 import okhttp3.Request
@@ -60,19 +64,6 @@ public fun Request.Builder.makeIdempotencyKey(): Request.Builder = tag(MakeIdemp
  */
 public val Request.attemptNumber: Int
     get() = tag(AttemptNumber::class.java)?.number ?: 1
-
-internal class AttemptNumber(
-    val number: Int,
-)
-
-/** A first attempt's request is the app's own; but that may be made from one that was delivered. */
-internal fun numbered(
-    request: Request,
-    number: Int,
-): Request {
-    if (request.attemptNumber == number) return request
-    return request.newBuilder().tag(AttemptNumber::class.java, if (number == 1) null else AttemptNumber(number)).build()
-}
 
 /** What was tried before this response. Null if the first attempt's answer was delivered, or if Comeback did not handle the call. */
 public val Response.retryReport: RetryReport?

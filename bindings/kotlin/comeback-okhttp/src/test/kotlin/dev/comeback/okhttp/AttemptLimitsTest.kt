@@ -4,7 +4,7 @@ package dev.comeback.okhttp
 import dev.comeback.Jitter
 import dev.comeback.RetryPolicy
 import dev.comeback.StopReason
-import dev.comeback.SystemTime
+import dev.comeback.driver.SystemTime
 import dev.comeback.retryReport
 import okhttp3.Interceptor
 import okhttp3.OkHttpClient

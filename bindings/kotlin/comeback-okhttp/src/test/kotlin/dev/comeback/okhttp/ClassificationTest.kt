@@ -1,11 +1,14 @@
 // By type along causes and suppressed exceptions, whatever the messages say or do not say.
 package dev.comeback.okhttp
 
-import dev.comeback.FailedLookUps
 import dev.comeback.FailureKind
 import dev.comeback.RetryReport
 import dev.comeback.RetryStoppedException
 import dev.comeback.StopReason
+import dev.comeback.driver.FailedLookUps
+import dev.comeback.okhttp.internal.failedLookUpNanos
+import dev.comeback.okhttp.internal.failureKind
+import dev.comeback.okhttp.internal.isInterrupt
 import okhttp3.internal.http2.ConnectionShutdownException
 import okhttp3.internal.http2.ErrorCode
 import okhttp3.internal.http2.StreamResetException

@@ -9,6 +9,7 @@ import dev.comeback.RetryListener
 import dev.comeback.RetryPolicy
 import dev.comeback.StopReason
 import dev.comeback.Subscription
+import dev.comeback.okhttp.internal.guarded
 import dev.comeback.retryReport
 import mockwebserver3.MockResponse
 import okhttp3.Interceptor

@@ -8,7 +8,7 @@ import dev.comeback.RetryListener
 import dev.comeback.RetryPolicy
 import dev.comeback.RetryStoppedException
 import dev.comeback.StopReason
-import dev.comeback.SystemTime
+import dev.comeback.driver.SystemTime
 import dev.comeback.retryReport
 import mockwebserver3.MockResponse
 import mockwebserver3.SocketEffect.CloseSocket

@@ -2,9 +2,9 @@
 package dev.comeback.okhttp
 
 import dev.comeback.Subscription
-import dev.comeback.SystemTime
-import dev.comeback.Time
-import dev.comeback.Wakeup
+import dev.comeback.driver.SystemTime
+import dev.comeback.driver.Time
+import dev.comeback.driver.Wakeup
 import java.util.concurrent.Semaphore
 import kotlin.test.assertEquals
 import kotlin.test.assertTrue

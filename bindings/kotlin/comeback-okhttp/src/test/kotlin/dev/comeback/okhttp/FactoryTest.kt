@@ -6,7 +6,7 @@ import dev.comeback.Jitter
 import dev.comeback.RetryEvent
 import dev.comeback.RetryPolicy
 import dev.comeback.StopReason
-import dev.comeback.SystemTime
+import dev.comeback.driver.SystemTime
 import dev.comeback.retryReport
 import mockwebserver3.MockResponse
 import mockwebserver3.SocketEffect.Stall

@@ -6,7 +6,7 @@ import dev.comeback.ManualConnectivity
 import dev.comeback.RetryEvent
 import dev.comeback.RetryListener
 import dev.comeback.RetryPolicy
-import dev.comeback.Time
+import dev.comeback.driver.Time
 import dev.comeback.testing.VirtualTime
 import mockwebserver3.MockResponse
 import mockwebserver3.MockWebServer

@@ -1,10 +1,11 @@
 // One layer acts; what cannot go again passes.
 package dev.comeback.okhttp
 
-import dev.comeback.OuterAttempt
 import dev.comeback.RetryEvent
 import dev.comeback.RetryPolicy
 import dev.comeback.StopReason
+import dev.comeback.driver.OuterAttempt
+import dev.comeback.okhttp.internal.guarded
 import dev.comeback.retryReport
 import okhttp3.Dns
 import okhttp3.Interceptor

@@ -1,12 +1,12 @@
 // A layer further in stands down, and tells the one that acts of every request it makes.
 package dev.comeback.okhttp
 
-import dev.comeback.InnerRequest
-import dev.comeback.OuterAttempt
 import dev.comeback.Repeat
 import dev.comeback.RetryEvent
 import dev.comeback.RetryPolicy
 import dev.comeback.StopReason
+import dev.comeback.driver.InnerRequest
+import dev.comeback.driver.OuterAttempt
 import dev.comeback.retryReport
 import okhttp3.Call
 import okhttp3.Dispatcher

@@ -8,8 +8,8 @@ import dev.comeback.RetryEvent
 import dev.comeback.RetryListener
 import dev.comeback.RetryPolicy
 import dev.comeback.Subscription
-import dev.comeback.SystemTime
-import dev.comeback.Time
+import dev.comeback.driver.SystemTime
+import dev.comeback.driver.Time
 import okhttp3.Call
 import okhttp3.Callback
 import okhttp3.Dispatcher

@@ -4,9 +4,10 @@ package dev.comeback.okhttp
 import dev.comeback.Connectivity
 import dev.comeback.Jitter
 import dev.comeback.ManualConnectivity
-import dev.comeback.NameLookUp
 import dev.comeback.RetryEvent
 import dev.comeback.RetryPolicy
+import dev.comeback.driver.NameLookUp
+import dev.comeback.okhttp.internal.RepeatedLookUp
 import okhttp3.Dns
 import okhttp3.Interceptor
 import okhttp3.Response

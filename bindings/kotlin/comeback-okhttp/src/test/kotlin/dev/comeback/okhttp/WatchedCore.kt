@@ -19,8 +19,8 @@ internal class WatchedCore(
     fun questions(): List<String> = asked.map { it.second }.filter { it != "load" }
 
     fun putInto(builder: Comeback.Builder) {
-        val type = Class.forName("dev.comeback.Core")
-        val real = Class.forName("dev.comeback.NativeCore").getField("INSTANCE").get(null)
+        val type = Class.forName("dev.comeback.internal.Core")
+        val real = Class.forName("dev.comeback.internal.NativeCore").getField("INSTANCE").get(null)
         val watched =
             Proxy.newProxyInstance(
                 type.classLoader,

@@ -3,8 +3,8 @@ package dev.comeback.testing
 
 import dev.comeback.Comeback
 import dev.comeback.Subscription
-import dev.comeback.Time
-import dev.comeback.Wakeup
+import dev.comeback.driver.Time
+import dev.comeback.driver.Wakeup
 import kotlinx.coroutines.ExperimentalCoroutinesApi
 import kotlinx.coroutines.test.TestCoroutineScheduler
 

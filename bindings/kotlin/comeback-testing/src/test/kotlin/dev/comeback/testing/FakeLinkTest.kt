@@ -3,7 +3,7 @@ package dev.comeback.testing
 
 import dev.comeback.ManualConnectivity
 import dev.comeback.NetworkState
-import dev.comeback.SystemTime
+import dev.comeback.driver.SystemTime
 import java.io.Closeable
 import java.io.IOException
 import java.net.ConnectException

@@ -1,20 +1,20 @@
 // How virtual time moves, and that calls retry in it without waiting.
 package dev.comeback.testing
 
-import dev.comeback.CallSession
 import dev.comeback.Comeback
 import dev.comeback.FailureKind
 import dev.comeback.Jitter
 import dev.comeback.ManualConnectivity
-import dev.comeback.NextStep
-import dev.comeback.Outcome
-import dev.comeback.RequestFacts
 import dev.comeback.RetryEvent
 import dev.comeback.RetryListener
 import dev.comeback.RetryPolicy
 import dev.comeback.StopReason
-import dev.comeback.Wakeup
 import dev.comeback.WokenBy
+import dev.comeback.driver.CallSession
+import dev.comeback.driver.NextStep
+import dev.comeback.driver.Outcome
+import dev.comeback.driver.RequestFacts
+import dev.comeback.driver.Wakeup
 import java.util.concurrent.CompletableFuture
 import java.util.concurrent.LinkedBlockingQueue
 import java.util.concurrent.TimeUnit

@@ -1,0 +1,289 @@
+// One attempt of a factory's call: a call of the client's, which can be given up without the whole.
+package dev.comeback.okhttp.internal
+
+import dev.comeback.NetworkSnapshot
+import dev.comeback.Subscription
+import dev.comeback.driver.NextStep
+import dev.comeback.driver.orNull
+import dev.comeback.okhttp.attemptNumber
+import okhttp3.Call
+import okhttp3.Callback
+import okhttp3.Interceptor
+import okhttp3.Response
+import java.io.IOException
+import java.util.concurrent.atomic.AtomicInteger
+import java.util.concurrent.atomic.AtomicReference
+
+/**
+ * Between its first interceptor and its last it is under way. Then two threads may have a word on it: the one that runs it says how it ended, and the
+ * one of [dev.comeback.driver.Time.schedule] may ask whether to give it up. Neither waits for the other: who is late leaves the rest to the other.
+ *
+ * @param launchedAt when an attempt that is not the first was told to go: its limits count from then
+ */
+internal class Attempt(
+    private val retries: Retries,
+    private val setup: Setup,
+    val call: Call,
+    private val launchedAt: Long?,
+) : Callback {
+    private val comeback = setup.comeback
+    private val time = comeback.time
+    private val witness = AttemptWitness(onReleased = setup.pools::sweep)
+
+    /** FREE, ASKING, ENDED or GIVEN_UP; or, left by the thread that ran it to the one that is asking, how it ended. */
+    private val turn = AtomicReference<Any>(FREE)
+
+    /** Where the request is: OUTSIDE the client's own layer, INSIDE it, connecting perhaps, or SENT by it; CLOSED, and it never goes out. */
+    private val exit = AtomicInteger(OUTSIDE)
+
+    private var retried: RetriedCall? = null
+    private var began = 0L
+    private var noted = NetworkSnapshot.UNKNOWN
+    private var changes: Subscription? = null
+
+    @Volatile
+    private var nextQuestion: Subscription? = null
+
+    /** How it left the first interceptor. Null: it has not, or is not limited. */
+    @Volatile
+    private var left: Attempted? = null
+
+    init {
+        try {
+            call.tag(TYPE) { this }
+        } catch (problem: LinkageError) {
+            setup.isUnsupported(problem)
+        }
+    }
+
+    fun enqueue(): Unit = call.enqueue(this)
+
+    fun execute() {
+        val attempted =
+            try {
+                Attempted.Answered(call.execute())
+            } catch (thrown: Throwable) {
+                endOf(thrown)
+            }
+        end(attempted)
+    }
+
+    override fun onResponse(
+        call: Call,
+        response: Response,
+    ): Unit = end(Attempted.Answered(response))
+
+    override fun onFailure(
+        call: Call,
+        e: IOException,
+    ): Unit = end(endOf(e))
+
+    private fun endOf(thrown: Throwable): Attempted {
+        val left = left
+        return when {
+            // OkHttp may have put it into other words since.
+            left is Attempted.Cut || left is Attempted.Broke -> left
+
+            // Refused by a dispatcher whose executor is shut down: nothing will change that.
+            retried == null && launchedAt != null -> Attempted.Broke(thrown)
+
+            thrown is IOException -> Attempted.Failed(thrown)
+
+            else -> Attempted.Broke(thrown)
+        }
+    }
+
+    /** The first interceptor. */
+    fun proceed(chain: Interceptor.Chain): Response {
+        val retried =
+            try {
+                retries.entered(chain)?.also(::begin)
+            } catch (thrown: Throwable) {
+                // OkHttp lets anything else kill the app.
+                throw thrown as? IOException ?: IOException("Comeback failed", thrown)
+            }
+        if (retried == null) return retries.passed(chain)
+        val limit = retried.session.limit
+        val timer = limit.hardNanos?.let { CutTimer(call).apply { start(it - (time.nanos() - (launchedAt ?: began))) } }
+        val attempted =
+            attempted(
+                retried.limited(chain, limit.inactivityNanos, noted.path),
+                numbered(retried.outgoing, call.request().attemptNumber),
+                CallLayer.of(call),
+                retried.facts,
+                runsAppsCode(AttemptEntry, call),
+                timer,
+            ) {
+            }
+        left = attempted
+        return when (attempted) {
+            is Attempted.Answered -> {
+                attempted.response
+            }
+
+            is Attempted.Failed -> {
+                throw attempted.exception
+            }
+
+            is Attempted.Broke -> {
+                throw attempted.thrown
+            }
+
+            is Attempted.Cut -> {
+                attempted.response?.let { orNull { it.close() } }
+                throw attempted.exception ?: IOException("Canceled")
+            }
+        }
+    }
+
+    private fun begin(retried: RetriedCall) {
+        this.retried = retried
+        val layer = CallLayer.of(call)
+        layer.enter()
+        retried.attemptBegins(layer)
+        call.addEventListener(witness)
+        retried.isHeardBy(witness)
+        began = time.nanos()
+        noted = retried.session.noteAttempt()
+        changes = comeback.subscribe(::onChange)
+        // A change in between is not missed.
+        onChange()
+    }
+
+    /** Beyond the app's interceptors, which might send things by other clients. Only here it is known that nothing was sent. */
+    fun entersClient() {
+        exit.compareAndSet(OUTSIDE, INSIDE)
+    }
+
+    fun leavesClient() {
+        exit.compareAndSet(INSIDE, OUTSIDE)
+    }
+
+    /** False if the attempt was given up before it went out: then it may not. */
+    fun goesOut(): Boolean = exit.compareAndSet(INSIDE, SENT) || exit.get() != CLOSED
+
+    /** On the thread that tells of the network, which has others to tell. */
+    private fun onChange() {
+        if (hasMovedOn(noted, comeback.snapshot)) ask(at = Long.MIN_VALUE)
+    }
+
+    private fun ask(at: Long) {
+        nextQuestion = time.schedule(at, ::ask)
+    }
+
+    private fun ask() {
+        val retried = retried ?: return
+        // With a response head it is no longer under way.
+        if (left != null || !turn.compareAndSet(FREE, ASKING)) return
+        val isGivenUp = orNull { isGivenUp(retried) } ?: false
+        if (turn.compareAndSet(ASKING, if (isGivenUp) GIVEN_UP else FREE)) {
+            if (!isGivenUp) return
+            stopListening()
+            call.cancel()
+            retries.launch()
+        } else {
+            // It ended meanwhile. A response is as good as the one that the new attempt would bring.
+            val ended = turn.getAndSet(ENDED) as Attempted
+            if (isGivenUp && ended !is Attempted.Answered) retries.launch() else retries.settle(this, ended, isOnAttempt = false)
+        }
+    }
+
+    private fun isGivenUp(retried: RetriedCall): Boolean {
+        val where = exit.get()
+        val sentNothing = where == INSIDE && !retried.mayBeSentElsewhere
+        when (val step = retried.session.interrupted(sentNothing, retried.isBodyUntouched, retried.told)) {
+            is NextStep.Restart -> {
+                if (exit.compareAndSet(where, CLOSED)) return true
+                // It went out in between, and may be one that must not go twice: so it is what the core takes for the new attempt.
+                ask(at = time.nanos())
+            }
+
+            is NextStep.Keep -> {
+                step.askAt?.let(::ask)
+            }
+
+            else -> {
+                // The call is over, and hears of it when this attempt ends.
+            }
+        }
+        return false
+    }
+
+    private fun end(attempted: Attempted) {
+        stopListening()
+        while (true) {
+            when (turn.get()) {
+                FREE -> {
+                    if (turn.compareAndSet(FREE, ENDED)) return retries.settle(this, attempted, isOnAttempt = true)
+                }
+
+                ASKING -> {
+                    if (turn.compareAndSet(ASKING, attempted)) return
+                }
+
+                else -> {
+                    // Given up: another attempt is under way in its stead.
+                    if (attempted is Attempted.Answered) orNull { attempted.response.close() }
+                    return
+                }
+            }
+        }
+    }
+
+    private fun stopListening() {
+        changes?.close()
+        nextQuestion?.close()
+    }
+
+    companion object {
+        private val FREE = Any()
+        private val ASKING = Any()
+        private val ENDED = Any()
+        private val GIVEN_UP = Any()
+
+        private const val OUTSIDE = 0
+        private const val INSIDE = 1
+        private const val SENT = 2
+        private const val CLOSED = 3
+
+        /** Made once: each `::class` is an object. */
+        private val TYPE = Attempt::class
+
+        /** Null if [call] is no attempt, or OkHttp is too old for one. */
+        fun of(call: Call): Attempt? =
+            try {
+                call.tag(TYPE)
+            } catch (_: LinkageError) {
+                null
+            }
+    }
+}
+
+/** Where an attempt begins to run: before all interceptors of the app's. */
+internal object AttemptEntry : OwnInterceptor {
+    override fun intercept(chain: Interceptor.Chain): Response {
+        val attempt = Attempt.of(chain.call()) ?: return chain.proceed(chain.request())
+        return attempt.proceed(chain)
+    }
+}
+
+/** Where it enters the client's own layer: after all of them. */
+internal object ClientEntry : OwnInterceptor {
+    override fun intercept(chain: Interceptor.Chain): Response {
+        val attempt = Attempt.of(chain.call()) ?: return chain.proceed(chain.request())
+        attempt.entersClient()
+        try {
+            return CallLayer.of(chain.call()).asSent(chain.proceed(chain.request()))
+        } finally {
+            attempt.leavesClient()
+        }
+    }
+}
+
+/** Where a request goes out: after the app's network interceptors, connected and not yet written. */
+internal object AttemptExit : OwnInterceptor {
+    override fun intercept(chain: Interceptor.Chain): Response {
+        if (Attempt.of(chain.call())?.goesOut() == false) throw IOException("Canceled")
+        return chain.proceed(chain.request())
+    }
+}

@@ -1,0 +1,129 @@
+// What Comeback keeps for one OkHttp call, and the mark by which a second Comeback on the same call stands down.
+package dev.comeback.okhttp.internal
+
+import dev.comeback.driver.InnerRequest
+import dev.comeback.driver.OuterAttempt
+import okhttp3.Call
+import okhttp3.Request
+import okhttp3.Response
+import java.util.concurrent.atomic.AtomicIntegerFieldUpdater
+
+/**
+ * A tag on the call. An interceptor outside Comeback may send several requests through it, one after the other; each is looked after, and they share
+ * the one witness. All of it belongs to the thread that runs the call, unless it says otherwise.
+ */
+internal class CallLayer {
+    @Volatile
+    private var state = IDLE
+
+    private var madeKeys: IdempotencyKeys? = null
+
+    val keys: IdempotencyKeys
+        get() = madeKeys ?: IdempotencyKeys().also { madeKeys = it }
+
+    /** The one that hears the call, if there is one yet. */
+    var witness: AttemptWitness? = null
+        private set
+
+    /** What was changed in the head of the call's latest response, and is to be undone. */
+    var edit: RetryAfterEdit? = null
+
+    /** What was written of the request's body; null if it has none that can be written again. */
+    var replay: Replay? = null
+
+    /** The call was made inside an attempt of a layer further out. */
+    @Volatile
+    var noted: InnerCall? = null
+
+    /** The request that left last in this attempt, or was about to; null: none. */
+    var lastOut: Request? = null
+        private set
+
+    /** Those that left before it, redirects for instance. */
+    var earlierOut: List<Request> = emptyList()
+        private set
+
+    @Volatile
+    private var attempt: OuterAttempt? = null
+
+    /** What layers further in told of in this attempt. Any thread may ask. */
+    val told: List<InnerRequest> get() = attempt?.told.orEmpty()
+
+    /** Whether Comeback is at work on the call just now. */
+    val isActive: Boolean get() = state == ACTIVE
+
+    /** False if a Comeback further out has the call. */
+    fun enter(): Boolean {
+        if (!STATE.compareAndSet(this, IDLE, ACTIVE)) return false
+        replay = null
+        attemptBegins(null)
+        return true
+    }
+
+    fun leave() = STATE.lazySet(this, IDLE)
+
+    /** [outer]: the attempt further out that this one is a part of; null: this layer acts. */
+    fun attemptBegins(outer: OuterAttempt?) {
+        edit = null
+        lastOut = null
+        earlierOut = emptyList()
+        attempt = outer
+    }
+
+    /** The attempt as layers further in see it. */
+    fun attempt(): OuterAttempt = attempt ?: OuterAttempt().also { attempt = it }
+
+    /** [request] is about to leave. */
+    fun goesOut(request: Request) {
+        lastOut?.let { earlierOut = earlierOut + it }
+        lastOut = request
+    }
+
+    /** [response] as it would be had Comeback not kept the client from following it up. */
+    fun asSent(response: Response): Response = edit?.undone(response) ?: response
+
+    /** The witness that hears [call], added at the first need. */
+    fun witness(
+        call: Call,
+        pools: FreshPools,
+    ): AttemptWitness =
+        witness ?: AttemptWitness(onReleased = pools::sweep).also {
+            witness = it
+            call.addEventListener(it)
+        }
+
+    /** Runs [action], in which layers further in find this attempt; if [isFound] is false there is nobody to find it. */
+    inline fun <T> asOuter(
+        isFound: Boolean,
+        action: () -> T,
+    ): T {
+        if (!isFound) return action()
+        val before = OuterAttempt.onThisThread
+        OuterAttempt.onThisThread = attempt()
+        try {
+            return action()
+        } finally {
+            OuterAttempt.onThisThread = before
+        }
+    }
+
+    companion object {
+        private const val IDLE = 0
+        private const val ACTIVE = 1
+
+        private val STATE = AtomicIntegerFieldUpdater.newUpdater(CallLayer::class.java, "state")
+
+        /** Made once: each `::class` is an object. */
+        val TYPE = CallLayer::class
+
+        fun of(call: Call): CallLayer = call.tag(TYPE) { CallLayer() }
+
+        /** Null if no Comeback has seen [call], or OkHttp is too old for one. */
+        fun find(call: Call): CallLayer? =
+            try {
+                call.tag(TYPE)
+            } catch (_: LinkageError) {
+                null
+            }
+    }
+}

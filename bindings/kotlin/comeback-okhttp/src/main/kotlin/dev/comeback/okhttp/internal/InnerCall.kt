@@ -1,0 +1,114 @@
+// A call inside an attempt of a layer further out: this layer stands down, and reports the request to it.
+package dev.comeback.okhttp.internal
+
+import dev.comeback.RetryPolicy
+import dev.comeback.driver.DriverFacts
+import dev.comeback.driver.OuterAttempt
+import dev.comeback.driver.RequestHead
+import dev.comeback.driver.orNull
+import okhttp3.Call
+import okhttp3.EventListener
+import okhttp3.Interceptor
+import okhttp3.Request
+import okhttp3.Response
+import java.io.IOException
+
+/**
+ * The request goes once. It is reported when this object is made, before anything of it goes out, and again when it has ended; until then it counts as sent. A
+ * key that the policy wants is made all the same, because the server may require one; it does not make the request repeatable.
+ */
+internal class InnerCall(
+    private val setup: Setup,
+    val outer: OuterAttempt,
+    original: Request,
+) {
+    /** As it is before Comeback had anything to do with it. */
+    val original: Request = withoutReport(original)
+    private val policy = orNull { setup.policyFor(this.original) }?.takeIf { it.driverFacts != null }
+    private val facts = (policy ?: RetryPolicy.DEFAULT).driverFacts!!
+    private val request = if (policy == null) this.original else withKey(this.original, facts, ::IdempotencyKeys)
+    private val head = headOf(request, facts)
+    private val told = outer.request(policy, head, keyIsMade = request !== this.original)
+
+    /** Another request, which is told by itself, goes in its place. */
+    fun isReplaced(): Unit = told.ended(sentNothing = true)
+
+    fun proceed(
+        chain: Interceptor.Chain,
+        layer: CallLayer,
+        entry: Interceptor,
+    ): Response {
+        if (!layer.enter()) return chain.proceed(chain.request())
+        try {
+            layer.attemptBegins(outer)
+            val witness = layer.witness(chain.call(), setup.pools).also { it.attemptBegins() }
+            try {
+                val response = layer.asSent(layer.asOuter(isFound = true) { limited(chain).proceed(request) })
+                val isError = response.code >= FIRST_ERROR
+                told.ended(sentNothing = false, retryAfter = if (isError) response.headers("Retry-After") else emptyList())
+                return response
+            } catch (thrown: IOException) {
+                val mayBeSentElsewhere = !setup.hooks.onlyThisClientSends && hasForeignFurtherIn(entry, chain.call())
+                told.ended(sentNothing = !mayBeSentElsewhere && orNull { witness.neverSent(causesOf(thrown)) } == true)
+                throw thrown
+            }
+        } finally {
+            layer.leave()
+        }
+    }
+
+    private fun limited(chain: Interceptor.Chain): Interceptor.Chain {
+        val limited = chain.limitedTo(outer.inactivityNanos, outer.connectNanos)
+        val mayResend = !outer.clientResendsOff && !facts.clientResendsOff && facts.mayRepeat(head)
+        return if (mayResend || !limited.retryOnConnectionFailure) limited else limited.withRetryOnConnectionFailure(false)
+    }
+}
+
+/** A Comeback further out on the same call acts, and sees the same request; but this one's policy may say something else about it. */
+internal fun tellOnSameCall(
+    chain: Interceptor.Chain,
+    policy: RetryPolicy,
+    layer: CallLayer,
+): Response {
+    val request = chain.request()
+    val facts = policy.driverFacts ?: return chain.proceed(request)
+    val told = layer.attempt().request(policy, headOf(request, facts), keyIsMade = false)
+    try {
+        return chain.proceed(request)
+    } catch (thrown: IOException) {
+        told.ended(sentNothing = layer.witness?.mayHaveSent?.not() ?: (layer.lastOut == null))
+        throw thrown
+    }
+}
+
+/**
+ * Notes on a call that it was made inside a block, because an enqueued call runs on another thread. Without a block this costs one look-up of a thread
+ * local.
+ */
+internal class BlockNoting(
+    private val setup: Setup,
+    val apps: EventListener.Factory,
+) : EventListener.Factory {
+    override fun create(call: Call): EventListener {
+        val listener = apps.create(call)
+        val outer = OuterAttempt.onThisThread ?: return listener
+        return orNull { listener + Note(setup, outer) } ?: listener
+    }
+
+    private class Note(
+        private val setup: Setup,
+        private val outer: OuterAttempt,
+    ) : EventListener() {
+        override fun callStart(call: Call) {
+            orNull {
+                val layer = CallLayer.of(call)
+                layer.noted = InnerCall(setup, outer, call.request())
+            }
+        }
+    }
+}
+
+internal fun headOf(
+    request: Request,
+    facts: DriverFacts,
+): RequestHead = RequestHead.read(request.method, facts.keyHeader, request::headers)

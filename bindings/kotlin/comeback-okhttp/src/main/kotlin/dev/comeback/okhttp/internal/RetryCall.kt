@@ -1,0 +1,228 @@
+// The factory's call, as OkHttp's own calls are: what can be asked of it, and the two ways to run it.
+package dev.comeback.okhttp.internal
+
+import dev.comeback.driver.OuterAttempt
+import okhttp3.Call
+import okhttp3.Callback
+import okhttp3.EventListener
+import okhttp3.OkHttpClient
+import okhttp3.Request
+import okhttp3.Response
+import okio.Timeout
+import java.io.IOException
+import java.util.concurrent.CopyOnWriteArrayList
+import java.util.concurrent.LinkedBlockingQueue
+import java.util.concurrent.RejectedExecutionException
+import java.util.concurrent.TimeUnit.MILLISECONDS
+import java.util.concurrent.TimeUnit.NANOSECONDS
+import java.util.concurrent.atomic.AtomicBoolean
+import java.util.concurrent.atomic.AtomicReference
+import kotlin.reflect.KClass
+
+internal class RetryCall(
+    private val setup: Setup,
+    private val client: OkHttpClient,
+    private val original: Request,
+) : Call {
+    /** Where the call was made: an attempt of a layer further out, or a block's. */
+    val outer: OuterAttempt? = OuterAttempt.onThisThread ?: original.tag(OuterAttempt::class.java)
+
+    private val executed = AtomicBoolean()
+
+    @Volatile
+    private var canceled = false
+
+    private val timeout = Timeout().timeout(client.callTimeoutMillis.toLong(), MILLISECONDS)
+
+    /** The request with the tags that were put on the call. */
+    private val tagged = AtomicReference(original)
+
+    /** The request as an attempt's call gets it. */
+    val asTagged: Request get() = tagged.get()
+    private val listeners = CopyOnWriteArrayList<EventListener>()
+
+    @Volatile
+    private var retries: Retries? = null
+
+    override fun request(): Request = original
+
+    override fun isExecuted(): Boolean = executed.get()
+
+    override fun isCanceled(): Boolean = canceled
+
+    override fun timeout(): Timeout = timeout
+
+    @Suppress("CloneDoesntCallSuperClone")
+    override fun clone(): Call = RetryCall(setup, client, original)
+
+    override fun enqueue(responseCallback: Callback) = started(Enqueued(responseCallback)).launch()
+
+    @Throws(IOException::class)
+    override fun execute(): Response {
+        val executed = Executed(setup.hooks.isMainThread())
+        val retries = started(executed)
+        retries.launch()
+        return executed.await(retries)
+    }
+
+    private fun started(caller: Caller): Retries {
+        check(executed.compareAndSet(false, true)) { "Already Executed" }
+        return Retries(this, setup, caller).also { retries = it }
+    }
+
+    override fun cancel() {
+        val attempt =
+            synchronized(listeners) {
+                if (canceled) return
+                canceled = true
+                retries?.flying
+            }
+        attempt?.cancel()
+        retries?.endWait()
+        if (attempt == null) listeners.forEach { it.canceled(this) }
+    }
+
+    /** A timer of the client's, or an interceptor, has cancelled the attempt in flight, and with it the call. */
+    fun isCancelledWithin() {
+        canceled = true
+    }
+
+    override fun addEventListener(eventListener: EventListener) {
+        synchronized(listeners) {
+            listeners += eventListener
+            retries?.flying?.addEventListener(eventListener)
+        }
+    }
+
+    override fun <T : Any> tag(type: KClass<T>): T? = tagged.get().tag(type)
+
+    override fun <T> tag(type: Class<out T>): T? = tagged.get().tag(type)
+
+    override fun <T : Any> tag(
+        type: KClass<T>,
+        computeIfAbsent: () -> T,
+    ): T {
+        while (true) {
+            val before = tagged.get()
+            before.tag(type)?.let { return it }
+            val computed = computeIfAbsent()
+            if (tagged.compareAndSet(before, before.newBuilder().tag(type, computed).build())) return computed
+        }
+    }
+
+    override fun <T : Any> tag(
+        type: Class<T>,
+        computeIfAbsent: () -> T,
+    ): T = tag(type.kotlin, computeIfAbsent)
+
+    /** A call of the client's for attempt [number]. [leftNanos]: of the call's own timeout; null: it begins with this attempt, as OkHttp begins it. */
+    fun callForAttempt(
+        number: Int,
+        leftNanos: Long?,
+    ): Call {
+        val call = client.newCall(numbered(tagged.get(), number))
+        if (leftNanos != null) {
+            call.timeout().timeout(leftNanos, NANOSECONDS)
+        } else {
+            call.timeout().timeout(timeout.timeoutNanos(), NANOSECONDS)
+            if (timeout.hasDeadline()) call.timeout().deadlineNanoTime(timeout.deadlineNanoTime())
+        }
+        return call
+    }
+
+    /** [becomesKnown]: it is from then on that [addEventListener] and [cancel] reach the attempt by themselves. */
+    fun listenTo(
+        attempt: Call,
+        becomesKnown: () -> Unit,
+    ) {
+        synchronized(listeners) {
+            // A cancel before this did not see this attempt. The listeners have been told.
+            if (canceled) attempt.cancel()
+            listeners.forEach(attempt::addEventListener)
+            becomesKnown()
+        }
+    }
+
+    private inner class Enqueued(
+        private val callback: Callback,
+    ) : Caller {
+        override val mustNotWait: Boolean get() = false
+
+        override fun run(attempt: Attempt) = attempt.enqueue()
+
+        override fun over(
+            ending: Ending,
+            isOnAttempt: Boolean,
+        ) {
+            if (isOnAttempt) return tell(ending)
+            try {
+                client.dispatcher.executorService.execute { tell(ending) }
+            } catch (_: RejectedExecutionException) {
+                tell(ending)
+            }
+        }
+
+        private fun tell(ending: Ending) =
+            when (ending) {
+                is Ending.Answer -> {
+                    callback.onResponse(this@RetryCall, ending.response)
+                }
+
+                is Ending.Failure -> {
+                    val thrown = ending.thrown
+                    // As OkHttp says it; the thrown one goes on to the thread's handler, as without us.
+                    callback.onFailure(this@RetryCall, thrown as? IOException ?: IOException("canceled due to $thrown", thrown))
+                }
+            }
+    }
+
+    /** Runs the attempts on the thread that executes the call, and blocks it in between. */
+    private class Executed(
+        override val mustNotWait: Boolean,
+    ) : Caller {
+        private val attempts = LinkedBlockingQueue<Any>()
+
+        override fun run(attempt: Attempt) {
+            attempts += attempt
+        }
+
+        override fun over(
+            ending: Ending,
+            isOnAttempt: Boolean,
+        ) {
+            attempts += ending
+        }
+
+        fun await(retries: Retries): Response {
+            var isInterrupted = false
+            try {
+                while (true) {
+                    val next =
+                        try {
+                            attempts.poll() ?: attempts.take()
+                        } catch (_: InterruptedException) {
+                            isInterrupted = true
+                            retries.interrupt()
+                            continue
+                        }
+                    when (next) {
+                        is Ending.Answer -> {
+                            return next.response
+                        }
+
+                        is Ending.Failure -> {
+                            throw next.thrown
+                        }
+
+                        is Attempt -> {
+                            if (isInterrupted) Thread.currentThread().interrupt()
+                            next.execute()
+                        }
+                    }
+                }
+            } finally {
+                if (isInterrupted) Thread.currentThread().interrupt()
+            }
+        }
+    }
+}

@@ -1,0 +1,177 @@
+// The interceptor's loop: attempt, settle, wait, again, all on the thread that runs the call.
+package dev.comeback.okhttp.internal
+
+import dev.comeback.CancelKind
+import dev.comeback.NetworkSnapshot
+import dev.comeback.NetworkState
+import dev.comeback.RetryPolicy
+import dev.comeback.StopReason
+import dev.comeback.driver.DriverFacts
+import dev.comeback.driver.NextStep
+import dev.comeback.driver.orNull
+import okhttp3.Interceptor
+import okhttp3.Request
+import okhttp3.Response
+import java.io.Closeable
+import java.io.IOException
+
+internal class RetryLoop(
+    private val chain: Interceptor.Chain,
+    private val request: Request,
+    private val setup: Setup,
+    policy: RetryPolicy,
+    private val facts: DriverFacts,
+    private val layer: CallLayer,
+    private val began: Long,
+    askedOn: Any?,
+    entry: Interceptor,
+) {
+    private val comeback = setup.comeback
+    private val call = chain.call()
+    private val isFound = runsAppsCode(entry, call)
+    private val retried =
+        RetriedCall(
+            request,
+            setup,
+            policy,
+            facts,
+            chain,
+            began,
+            clientEnd(call.timeout(), began, comeback.time),
+            outlivesCut = false,
+            askedOn,
+            entry,
+            layer,
+            keys = layer::keys,
+        )
+    private val session = retried.session
+    private var noted = NetworkSnapshot.UNKNOWN
+    private var witness: AttemptWitness? = null
+
+    /** What the rest of the chain threw that is no I/O error. It is not ours to judge, and passes as it is. */
+    var foreign: Throwable? = null
+        private set
+
+    /** [first] is the first attempt, if it was made already; [before] what was known of the network then. */
+    fun run(
+        before: NetworkSnapshot,
+        first: Attempted?,
+    ): Response {
+        try {
+            noted = session.noteAttempt(before)
+            var attempted = first ?: firstAttempt()
+            var isFirst = true
+            while (true) {
+                if (attempted is Attempted.Broke) {
+                    if (!isFirst && isOfOpenResponse(attempted.thrown)) throw attempted.thrown
+                    foreign = attempted.thrown
+                }
+                val asleep =
+                    when (val settled = retried.settled(attempted, isCancelled = attempted !is Attempted.Cut && call.isCanceled())) {
+                        is Settled.Delivered -> return settled.response
+                        is Settled.Thrown -> throw settled.thrown
+                        is Settled.Asleep -> settled
+                    }
+                val slot = slotFor(asleep) ?: return withoutWait(asleep)
+                val last = asleep.closed()
+                val next = slot.use { awaited(asleep.sleep) }
+                if (next !is NextStep.Go) throw retried.ended(next, last)
+                attempted = laterAttempt(next.limit.inactivityNanos)
+                isFirst = false
+            }
+        } catch (thrown: Throwable) {
+            if (thrown is IOException || thrown === foreign) throw thrown
+            // OkHttp lets anything else kill the app.
+            throw IOException("Comeback failed", thrown).also {
+                orNull {
+                    session.stopped(StopReason.Internal)
+                    session.attachReportTo(it)
+                }
+            }
+        } finally {
+            orNull {
+                // The connection this call leaves behind belongs to a path that is gone.
+                if (comeback.snapshot.path != noted.path) watch()
+                setup.pools.sweep()
+            }
+        }
+    }
+
+    /** It is left alone, unless something about it can only be known by listening. */
+    private fun firstAttempt(): Attempted {
+        val isKnownOffline = noted.state == NetworkState.OFFLINE || noted.state == NetworkState.BLOCKED
+        if (retried.needsWitness || isKnownOffline) watch()
+        return attempt(null)
+    }
+
+    private fun laterAttempt(inactivityNanos: Long?): Attempted {
+        val before = noted
+        noted = session.noteAttempt()
+        watch()
+        if (noted.path != before.path) FreshPools.abandonConnectionOf(call)
+        return attempt(inactivityNanos)
+    }
+
+    /** An interceptor cannot give up one attempt, so `attempt_timeout` shortens its inactivity timeouts. */
+    private fun attempt(inactivityNanos: Long?): Attempted {
+        witness?.attemptBegins()
+        retried.attemptBegins(layer)
+        val limited = retried.limited(chain, shorter(inactivityNanos, facts.attemptTimeoutNanos), noted.path)
+        return attempted(limited, retried.outgoing, layer, facts, isFound, cutTimer(call, facts, comeback.time.nanos() - began)) {}
+    }
+
+    /**
+     * An interceptor put another response in the place of the one it got, and never closed that one. A caller would only lose a connection by it; it
+     * is the next attempt that OkHttp refuses to make.
+     */
+    private fun isOfOpenResponse(thrown: Throwable) =
+        thrown is IllegalStateException &&
+            thrown.message?.startsWith("cannot make a new request because the previous response is still open") == true
+
+    private fun watch(): AttemptWitness =
+        witness ?: layer.witness(call, setup.pools).also {
+            witness = it
+            retried.isHeardBy(it)
+        }
+
+    /** Null if this call must not sleep here; why, the session knows. Only waits after a status are limited: after other failures a sixth call would fare no better. */
+    private fun slotFor(asleep: Settled.Asleep): Closeable? {
+        if (!blocks(asleep.sleep)) return WaitingSlots.NONE
+        if (setup.hooks.isMainThread()) {
+            session.cancelled(CancelKind.MAIN_THREAD)
+            return null
+        }
+        if (asleep.response == null) return WaitingSlots.NONE
+        val slot = WaitingSlots.take(call)
+        if (slot == null) session.stopped(StopReason.TooManyWaiting)
+        return slot
+    }
+
+    private fun withoutWait(asleep: Settled.Asleep): Response =
+        when (val settled = retried.withoutWait(asleep)) {
+            is Settled.Delivered -> settled.response
+            is Settled.Thrown -> throw settled.thrown
+            is Settled.Asleep -> error("a call that must not wait waits")
+        }
+
+    private fun blocks(sleep: NextStep.Sleep) = sleep.askAt > comeback.time.nanos()
+
+    private fun awaited(first: NextStep.Sleep): NextStep {
+        // Listening first: a cancel before that is seen below, a later one wakes.
+        val wakeup = watch().wakeup
+        var step: NextStep = first
+        try {
+            while (step is NextStep.Sleep) {
+                if (call.isCanceled()) return session.cancelled(retried.cancelKind())
+                if (blocks(step) && setup.hooks.isMainThread()) return session.cancelled(CancelKind.MAIN_THREAD)
+                session.await(step, wakeup)
+                if (call.isCanceled()) return session.cancelled(retried.cancelKind())
+                step = session.woken()
+            }
+        } catch (_: InterruptedException) {
+            Thread.currentThread().interrupt()
+            return session.cancelled(CancelKind.INTERRUPTED)
+        }
+        return step
+    }
+}
