@@ -53,8 +53,11 @@ internal class Attempt(
 
     override val context: CoroutineContext get() = ownContext
 
+    /** The last of its requests. */
+    @Volatile
     private var inEngine: EngineRequest? = null
-    private var earlier: ArrayList<EngineRequest>? = null
+
+    private val earlier: Sequence<EngineRequest> get() = generateSequence(inEngine?.before) { it.before }
 
     /** The attempt reached its limit and was ended. */
     @Volatile
@@ -86,7 +89,7 @@ internal class Attempt(
     val notedPath: Long get() = loop.noted.path
 
     /** How many requests were sent for it, those included that never entered the engine. */
-    val sends: Int get() = 1 + (earlier?.size ?: 0)
+    val sends: Int get() = 1 + earlier.count()
 
     private fun connectNanos(): Long? = shorter(limit.inactivityNanos, facts.connectTimeoutNanos)
 
@@ -158,8 +161,8 @@ internal class Attempt(
         // A copy of what was given up long ago.
         if (isCut || isAbandoned) throw CancellationException("Comeback ended this attempt")
         watch.goesOut()
-        inEngine?.let { (earlier ?: ArrayList<EngineRequest>(1).also { list -> earlier = list }) += it }
-        inEngine = setup.engine.entered(request, outer, facts, notedPath, loop.body, job)
+        // A plugin may send several at once.
+        synchronized(this) { inEngine = setup.engine.entered(request, outer, facts, notedPath, loop.body, job, before = inEngine) }
         request.body = loop.body.entering(request.body as OutgoingContent) { job.cancel("the body has changed", it) }
     }
 
@@ -179,7 +182,7 @@ internal class Attempt(
     val told: List<InnerRequest>
         get() {
             val others = outer.told
-            val earlier = earlier ?: return others
+            if (inEngine?.before == null) return others
             val before = OuterAttempt()
             for (request in earlier) before.request(loop.policy, head(request), keyIsMade = false).ended(request.sentNothing())
             return others + before.told
@@ -197,7 +200,7 @@ internal class Attempt(
      */
     fun sentNothing(failure: Throwable?): Boolean {
         val last = inEngine ?: return false
-        if (loop.mayBeSentElsewhere || loop.hasSentBefore || earlier.orEmpty().any { !it.sentNothing() } ||
+        if (loop.mayBeSentElsewhere || loop.hasSentBefore || earlier.any { !it.sentNothing() } ||
             outer.told.any { !it.sentNothing }
         ) {
             return false
@@ -214,7 +217,7 @@ internal class Attempt(
         ends: (T) -> Boolean,
     ): T {
         val last = inEngine
-        if (last == null || !last.isUnderWay || loop.mayBeSentElsewhere || loop.hasSentBefore || earlier != null ||
+        if (last == null || !last.isUnderWay || loop.mayBeSentElsewhere || loop.hasSentBefore || last.before != null ||
             outer.told.isNotEmpty()
         ) {
             return ask(false)

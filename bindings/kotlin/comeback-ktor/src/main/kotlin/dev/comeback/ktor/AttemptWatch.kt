@@ -37,7 +37,7 @@ internal class AttemptWatch(
     /** The attempt begins, or goes on: [spentNanos] of what it may take are over. */
     fun begin(spentNanos: Long) {
         orNull {
-            limit.hardNanos?.let { timer = client.coroutineContext.runIn(it - spentNanos) { end { attempt.isCut = true } } }
+            limit.hardNanos?.let { timer = client.coroutineContext.runIn(it - spentNanos) { cut() } }
             subscription = loop.network.subscribe(this)
             invoke()
         }
@@ -99,7 +99,7 @@ internal class AttemptWatch(
             val step = attempt.whileHeld(::asked) { it is NextStep.Restart } ?: return
             when (step) {
                 is NextStep.Keep -> askAt = step.askAt
-                is NextStep.Restart -> return end { attempt.isAbandoned = true }
+                is NextStep.Restart -> return end()
                 else -> return
             }
         }
@@ -109,7 +109,7 @@ internal class AttemptWatch(
     private fun asked(sentNothing: Boolean): NextStep? =
         synchronized(this) {
             if (isOver || hasHead) return null
-            loop.session.interrupted(sentNothing, loop.body.isUntouched, attempt.told)
+            loop.session.interrupted(sentNothing, loop.body.isUntouched, attempt.told).also { attempt.isAbandoned = it is NextStep.Restart }
         }
 
     private suspend fun await(
@@ -122,10 +122,17 @@ internal class AttemptWatch(
         if (!isChanged) synchronized(this) { loop.session.reached(askAt) }
     }
 
-    private inline fun end(mark: () -> Unit) {
+    private fun cut() {
+        synchronized(this) {
+            if (isOver || hasHead || attempt.isAbandoned) return
+            attempt.isCut = true
+        }
+        end()
+    }
+
+    private fun end() {
         synchronized(this) {
             if (isOver || hasHead) return
-            mark()
             // It may take a moment to notice, and no more.
             timer = client.coroutineContext.runIn(GRACE.inWholeNanoseconds, attempt::leaveAlone)
         }

@@ -32,7 +32,7 @@ internal class Below(
         // From here on it is told by itself.
         if (!setup.mayBeSentElsewhere) whole.ended(sentNothing = true)
         told = outer.request(policy, request.head(facts.keyHeader), keyIsMade)
-        inEngine = setup.engine.entered(request, outer, facts, outer.path, body = null, job = null)
+        inEngine = setup.engine.entered(request, outer, facts, outer.path, body = null, job = null, before = inEngine)
     }
 
     override fun headCame(response: HttpResponse) {

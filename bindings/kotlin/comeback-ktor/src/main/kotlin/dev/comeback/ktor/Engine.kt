@@ -26,7 +26,7 @@ internal class Engine(
     /** A CIO engine that shares connections; by itself it makes one for each request. */
     private val isPipelining = withOptional { CioTimeouts.arePipelined(client) } ?: false
 
-    /** [request] enters the engine, on [path]; null: the newest. [job]: what ends it; null if it is not ours to end. */
+    /** [request] enters the engine, on [path]; null: the newest. [job]: what ends it; null if it is not ours to end. [before]: see [EngineRequest]. */
     fun entered(
         request: HttpRequestBuilder,
         outer: OuterAttempt,
@@ -34,11 +34,12 @@ internal class Engine(
         path: Long?,
         body: BodyWatch?,
         job: CompletableJob?,
+        before: EngineRequest?,
     ): EngineRequest {
         val mayResend =
             !takesLayers || (!outer.clientResendsOff && !facts.clientResendsOff && facts.mayRepeat(request.head(facts.keyHeader)))
         val onPath = path ?: comeback.networkFor(facts, request.url.host).snapshot.path
-        val entered = EngineRequest(request, outer, isHeard = takesLayers, mayResend, comeback.connectionAges, onPath, body)
+        val entered = EngineRequest(request, outer, isHeard = takesLayers, mayResend, comeback.connectionAges, onPath, body, before)
         if (takesLayers) {
             request.headers[OuterAttempt.header] = entered.numbered()
         } else {

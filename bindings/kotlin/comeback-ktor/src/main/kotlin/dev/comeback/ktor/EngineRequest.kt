@@ -8,6 +8,8 @@ import dev.comeback.driver.everythingBehind
 import dev.comeback.driver.promise
 import io.ktor.client.request.HttpRequestBuilder
 import io.ktor.client.utils.unwrapCancellationException
+import java.lang.ref.ReferenceQueue
+import java.lang.ref.WeakReference
 import java.util.concurrent.ConcurrentHashMap
 import java.util.concurrent.atomic.AtomicLong
 
@@ -20,6 +22,7 @@ import java.util.concurrent.atomic.AtomicLong
  * @param mayResend whether the client may send it again by itself after it began to go out
  * @param path the network's path on which it goes out
  * @param body null if nobody watches it
+ * @property before what entered for the same attempt before it
  */
 internal class EngineRequest(
     val request: HttpRequestBuilder,
@@ -29,6 +32,7 @@ internal class EngineRequest(
     val ages: ConnectionAges,
     val path: Long,
     private val body: BodyWatch?,
+    val before: EngineRequest?,
 ) {
     private var number: String? = null
 
@@ -60,16 +64,14 @@ internal class EngineRequest(
 
     fun headCame() {
         hasHead = true
-        forget()
+        number?.let(byNumber::remove)
     }
 
+    /** The engine's coroutine is over. OkHttp's call may still wait for its turn, and not know yet that it was cancelled. */
     fun threw(thrown: Throwable) {
         this.thrown = thrown
-        forget()
-    }
-
-    fun forget() {
-        number?.let(byNumber::remove)
+        number?.let { byNumber.replace(it, this, Late(it, this)) }
+        forgetLate()
     }
 
     /** Inside the engine: a head is about to be written. False: it must not be written, because the attempt was ended meanwhile. */
@@ -123,9 +125,22 @@ internal class EngineRequest(
 
     companion object {
         private val numbers = AtomicLong()
-        private val byNumber = ConcurrentHashMap<String, EngineRequest>()
 
-        /** Null once it is over. */
-        fun byNumber(number: String): EngineRequest? = byNumber[number]
+        /** By number an [EngineRequest], or [Late]. */
+        private val byNumber = ConcurrentHashMap<String, Any>()
+        private val gone = ReferenceQueue<EngineRequest>()
+
+        /** Null once nothing of it can come any more. */
+        fun byNumber(number: String): EngineRequest? = byNumber[number].let { if (it is Late) it.get() else it as EngineRequest? }
+
+        private fun forgetLate() {
+            while (true) byNumber.remove((gone.poll() as Late? ?: return).number)
+        }
     }
+
+    /** Remembered for as long as anything refers to it. A call inside the engine does, by the attributes of its request. */
+    private class Late(
+        val number: String,
+        request: EngineRequest,
+    ) : WeakReference<EngineRequest>(request, gone)
 }

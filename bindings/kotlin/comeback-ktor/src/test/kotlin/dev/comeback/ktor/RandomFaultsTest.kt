@@ -11,6 +11,7 @@ import dev.comeback.mayHaveArrived
 import io.ktor.client.HttpClient
 import io.ktor.client.engine.HttpClientEngineFactory
 import io.ktor.client.engine.cio.CIO
+import io.ktor.client.engine.config
 import io.ktor.client.engine.okhttp.OkHttp
 import io.ktor.client.plugins.HttpSend
 import io.ktor.client.plugins.plugin
@@ -22,6 +23,7 @@ import io.ktor.client.request.url
 import io.ktor.http.content.OutgoingContent
 import io.ktor.utils.io.ByteWriteChannel
 import io.ktor.utils.io.writeStringUtf8
+import kotlinx.coroutines.CoroutineDispatcher
 import kotlinx.coroutines.Dispatchers
 import kotlinx.coroutines.async
 import kotlinx.coroutines.awaitAll
@@ -37,6 +39,7 @@ import java.io.IOException
 import java.net.ServerSocket
 import java.util.concurrent.ConcurrentHashMap
 import java.util.concurrent.atomic.AtomicInteger
+import kotlin.coroutines.CoroutineContext
 import kotlin.random.Random
 import kotlin.test.assertEquals
 import kotlin.test.assertTrue
@@ -58,9 +61,24 @@ class RandomFaultsTest {
             }
         }
 
+    /** Who resumes a coroutine of the engine is held up now and then, for instance between telling the coroutine of its end and telling OkHttp's call. */
+    private val heldUp =
+        OkHttp.config {
+            dispatcher =
+                object : CoroutineDispatcher() {
+                    override fun dispatch(
+                        context: CoroutineContext,
+                        block: Runnable,
+                    ) {
+                        Dispatchers.IO.dispatch(context, block)
+                        if (Random.nextInt(8) == 0) Thread.sleep(Random.nextLong(100))
+                    }
+                }
+        }
+
     @TestFactory
     fun `no order without a key arrives twice`(): List<DynamicTest> =
-        mapOf("OkHttp" to OkHttp, "CIO" to CIO).map { (name, engine) ->
+        mapOf("OkHttp" to OkHttp, "OkHttp, held up" to heldUp, "CIO" to CIO).map { (name, engine) ->
             dynamicTest(name) { runBlocking(Dispatchers.Default) { withTimeout(5.minutes) { attack(engine) } } }
         }
 
