@@ -58,27 +58,27 @@ internal class AirplaneTest {
 
     @After
     fun noThreadIsLeft() {
-        Ground.awaitNoThread()
+        MonitorFixture.awaitNoThread()
     }
 
     private fun set(isOn: Boolean) {
-        Settings.Global.putInt(Ground.context.contentResolver, Settings.Global.AIRPLANE_MODE_ON, if (isOn) 1 else 0)
+        Settings.Global.putInt(MonitorFixture.context.contentResolver, Settings.Global.AIRPLANE_MODE_ON, if (isOn) 1 else 0)
     }
 
     /** As the system does it: the setting first. */
     private fun switch(isOn: Boolean) {
         set(isOn)
-        Ground.context.sendBroadcast(Intent(Intent.ACTION_AIRPLANE_MODE_CHANGED).putExtra("state", isOn))
+        MonitorFixture.context.sendBroadcast(Intent(Intent.ACTION_AIRPLANE_MODE_CHANGED).putExtra("state", isOn))
         shadowOf(Looper.getMainLooper()).idle()
-        Ground.settle()
+        MonitorFixture.settle()
     }
 
     private fun monitored(
-        context: Context = Ground.context,
+        context: Context = MonitorFixture.context,
         test: (AndroidConnectivity) -> Unit,
     ) {
         AndroidConnectivity(context).use {
-            Ground.settle()
+            MonitorFixture.settle()
             test(it)
         }
     }
@@ -98,18 +98,18 @@ internal class AirplaneTest {
     @Test
     fun `a call fails at once while airplane mode is on, whether the loss came before it or after`() {
         monitored {
-            Ground.call(arrival)
-            Ground.call(loss)
+            MonitorFixture.call(arrival)
+            MonitorFixture.call(loss)
             assertWaits(tap(it))
             switch(isOn = true)
             assertFailsAtOnce(tap(it))
         }
         set(isOn = false)
         monitored {
-            Ground.call(arrival)
+            MonitorFixture.call(arrival)
             switch(isOn = true)
             assertEquals(NetworkState.ONLINE, it.snapshot.state)
-            Ground.call(loss)
+            MonitorFixture.call(loss)
             assertFailsAtOnce(tap(it))
         }
     }
@@ -117,8 +117,8 @@ internal class AirplaneTest {
     @Test
     fun `a tap right after airplane mode is switched off waits for the network`() {
         monitored {
-            Ground.call(arrival)
-            Ground.call(loss)
+            MonitorFixture.call(arrival)
+            MonitorFixture.call(loss)
             switch(isOn = true)
             ShadowSystemClock.advanceBy(Duration.ofHours(8))
             switch(isOn = false)
@@ -129,7 +129,7 @@ internal class AirplaneTest {
 
     @Test
     fun `a flight that began before the app did ends like any other`() {
-        shadowOf(Ground.service).setActiveNetworkInfo(null)
+        shadowOf(MonitorFixture.service).setActiveNetworkInfo(null)
         set(isOn = true)
         monitored {
             assertFailsAtOnce(tap(it))
@@ -139,19 +139,19 @@ internal class AirplaneTest {
     }
 
     private fun registered() =
-        shadowOf(Ground.context as Application).registeredReceivers.filter { it.broadcastReceiver is AirplaneReceiver }
+        shadowOf(MonitorFixture.context as Application).registeredReceivers.filter { it.broadcastReceiver is AirplaneReceiver }
 
     @Test
     fun `it is heard on the monitor's thread, by one receiver, which goes with the monitor`() {
-        monitored { assertSame(Ground.threads().single().looper, registered().single().scheduler.looper) }
-        Ground.awaitNoThread()
+        monitored { assertSame(MonitorFixture.threads().single().looper, registered().single().scheduler.looper) }
+        MonitorFixture.awaitNoThread()
         assertEquals(0, registered().size)
     }
 
     @Test
     fun `a system that refuses to tell of it does no harm`() {
         val refusing =
-            object : ContextWrapper(Ground.context) {
+            object : ContextWrapper(MonitorFixture.context) {
                 override fun getApplicationContext(): Context = this
 
                 override fun registerReceiver(
@@ -162,8 +162,8 @@ internal class AirplaneTest {
                 ): Intent? = throw SecurityException("One of RECEIVER_EXPORTED or RECEIVER_NOT_EXPORTED should be specified")
             }
         monitored(refusing) {
-            Ground.call(arrival)
-            Ground.call(loss)
+            MonitorFixture.call(arrival)
+            MonitorFixture.call(loss)
             switch(isOn = true)
             assertWaits(tap(it))
         }

@@ -22,24 +22,24 @@ internal class CallbackScriptsTest(
 
     @After
     fun noThreadIsLeft() {
-        Ground.awaitNoThread()
+        MonitorFixture.awaitNoThread()
     }
 
     @Test
     fun `the script gives the edges it should`() {
         val script = Script.all().single { it.name == name }
         if (!script.runsOn(Build.VERSION.SDK_INT)) return
-        if (!script.hasDefaultNetwork) shadowOf(Ground.service).setActiveNetworkInfo(null)
+        if (!script.hasDefaultNetwork) shadowOf(MonitorFixture.service).setActiveNetworkInfo(null)
         if (script.isRefused) {
             WatchedConnectivityManager.refusals["register"] =
                 SecurityException("Package android does not belong to 10123")
         }
-        AndroidConnectivity(Ground.context).use { connectivity ->
-            Ground.settle()
+        AndroidConnectivity(MonitorFixture.context).use { connectivity ->
+            MonitorFixture.settle()
             script.start.check("${script.name}, start", dev.comeback.NetworkSnapshot.UNKNOWN, connectivity.snapshot)
             script.steps.forEachIndexed { number, step ->
                 val before = connectivity.snapshot
-                if (step.callbacks.isNotEmpty()) Ground.call(step.callbacks) else Ground.settle()
+                if (step.callbacks.isNotEmpty()) MonitorFixture.call(step.callbacks) else MonitorFixture.settle()
                 step.expected.check("${script.name}, step $number", before, connectivity.snapshot)
             }
         }

@@ -22,27 +22,27 @@ internal class InitializerTest {
     @After
     fun end() {
         AndroidConnectivity.stop()
-        Ground.awaitNoThread()
+        MonitorFixture.awaitNoThread()
     }
 
     @Test
     fun `the provider starts the one monitor, which later ones share`() {
         Robolectric.buildContentProvider(ComebackInitializer::class.java).create()
-        AndroidConnectivity.start(Ground.context)
-        AndroidConnectivity(Ground.context).use {
-            Ground.settle()
-            assertEquals(1, Ground.callbacks().size)
+        AndroidConnectivity.start(MonitorFixture.context)
+        AndroidConnectivity(MonitorFixture.context).use {
+            MonitorFixture.settle()
+            assertEquals(1, MonitorFixture.callbacks().size)
         }
-        Ground.settle()
-        assertEquals(1, Ground.callbacks().size)
-        assertEquals(1, Ground.threads().size)
+        MonitorFixture.settle()
+        assertEquals(1, MonitorFixture.callbacks().size)
+        assertEquals(1, MonitorFixture.threads().size)
     }
 
     @Test
     fun `what the provider began to watch is known to a monitor made later`() {
         Robolectric.buildContentProvider(ComebackInitializer::class.java).create()
-        Ground.settle()
-        Ground.call(
+        MonitorFixture.settle()
+        MonitorFixture.call(
             Script
                 .all()
                 .first()
@@ -50,13 +50,13 @@ internal class InitializerTest {
                 .first()
                 .callbacks,
         )
-        AndroidConnectivity(Ground.context).use { assertEquals(NetworkState.ONLINE, it.snapshot.state) }
+        AndroidConnectivity(MonitorFixture.context).use { assertEquals(NetworkState.ONLINE, it.snapshot.state) }
     }
 
     @Test
     fun `the provider does no work on the main thread`() {
         Robolectric.buildContentProvider(ComebackInitializer::class.java).create()
-        Ground.settle()
+        MonitorFixture.settle()
         assertEquals(setOf("comeback-network"), WatchedConnectivityManager.asked.map { it.second }.toSet())
     }
 }

@@ -35,16 +35,16 @@ internal class MonitorTest {
 
     @After
     fun noThreadIsLeft() {
-        Ground.awaitNoThread()
-        assertEquals(emptySet<Any>(), Ground.callbacks())
+        MonitorFixture.awaitNoThread()
+        assertEquals(emptySet<Any>(), MonitorFixture.callbacks())
     }
 
     private fun monitored(
-        context: Context = Ground.context,
+        context: Context = MonitorFixture.context,
         test: (AndroidConnectivity) -> Unit,
     ) {
         AndroidConnectivity(context).use {
-            Ground.settle()
+            MonitorFixture.settle()
             test(it)
         }
     }
@@ -60,37 +60,37 @@ internal class MonitorTest {
 
     @Test
     fun `a hundred monitors leave one registration, and the last that is closed leaves none`() {
-        val all = List(100) { AndroidConnectivity(Ground.context) }
-        Ground.settle()
-        assertEquals(1, Ground.callbacks().size)
-        assertEquals(1, Ground.threads().size)
+        val all = List(100) { AndroidConnectivity(MonitorFixture.context) }
+        MonitorFixture.settle()
+        assertEquals(1, MonitorFixture.callbacks().size)
+        assertEquals(1, MonitorFixture.threads().size)
         all.drop(1).forEach { it.close() }
-        Ground.settle()
-        assertEquals(1, Ground.callbacks().size)
+        MonitorFixture.settle()
+        assertEquals(1, MonitorFixture.callbacks().size)
         all.first().close()
-        Ground.awaitNoThread()
-        assertEquals(0, Ground.callbacks().size)
+        MonitorFixture.awaitNoThread()
+        assertEquals(0, MonitorFixture.callbacks().size)
         assertEquals(1, asked("register"))
         assertEquals(1, asked("unregister"))
     }
 
     @Test
     fun `monitors made and closed one after the other leave nothing`() {
-        repeat(100) { AndroidConnectivity(Ground.context).close() }
-        Ground.awaitNoThread()
+        repeat(100) { AndroidConnectivity(MonitorFixture.context).close() }
+        MonitorFixture.awaitNoThread()
         assertEquals(asked("register"), asked("unregister"))
     }
 
     @Test
     fun `one closed twice gives up one view`() {
         monitored { other ->
-            AndroidConnectivity(Ground.context).apply {
+            AndroidConnectivity(MonitorFixture.context).apply {
                 close()
                 close()
             }
-            Ground.settle()
-            assertEquals(1, Ground.callbacks().size)
-            Ground.call(arrival.callbacks)
+            MonitorFixture.settle()
+            assertEquals(1, MonitorFixture.callbacks().size)
+            MonitorFixture.call(arrival.callbacks)
             assertEquals(NetworkState.ONLINE, other.snapshot.state)
         }
     }
@@ -99,7 +99,7 @@ internal class MonitorTest {
     fun `two monitors see the same`() {
         monitored { one ->
             monitored { other ->
-                Ground.call(arrival.callbacks)
+                MonitorFixture.call(arrival.callbacks)
                 assertEquals(NetworkState.ONLINE, one.snapshot.state)
                 assertSame(one.snapshot, other.snapshot)
             }
@@ -109,10 +109,10 @@ internal class MonitorTest {
     @Test
     fun `the system is asked on the monitor's thread only, once, and never in a callback`() {
         monitored {
-            Ground.call(arrival.callbacks)
+            MonitorFixture.call(arrival.callbacks)
             it.snapshot
         }
-        Ground.awaitNoThread()
+        MonitorFixture.awaitNoThread()
         assertEquals(listOf("register", "ask", "unregister"), WatchedConnectivityManager.asked.map { it.first })
         assertEquals(setOf("comeback-network"), WatchedConnectivityManager.asked.map { it.second }.toSet())
     }
@@ -120,7 +120,7 @@ internal class MonitorTest {
     @Test
     fun `its thread, which wakes calls, has the default priority`() {
         monitored {
-            val thread = Ground.threads().single()
+            val thread = MonitorFixture.threads().single()
             assertEquals(android.os.Process.THREAD_PRIORITY_DEFAULT, android.os.Process.getThreadPriority(thread.threadId))
         }
     }
@@ -131,7 +131,8 @@ internal class MonitorTest {
         monitored(activity) { assertEquals(1, receivers()) }
     }
 
-    private fun receivers() = shadowOf(Ground.context as Application).registeredReceivers.count { it.broadcastReceiver is IdleReceiver }
+    private fun receivers() =
+        shadowOf(MonitorFixture.context as Application).registeredReceivers.count { it.broadcastReceiver is IdleReceiver }
 
     @Test
     fun `without the permission, or on an Android 11 that refuses at random, nothing is known and nothing fails`() {
@@ -139,7 +140,7 @@ internal class MonitorTest {
             WatchedConnectivityManager.reset()
             WatchedConnectivityManager.refusals[refused] = SecurityException("Package android does not belong to 10123")
             monitored { assertEquals(NetworkSnapshot.UNKNOWN, it.snapshot) }
-            Ground.awaitNoThread()
+            MonitorFixture.awaitNoThread()
         }
     }
 
@@ -152,7 +153,7 @@ internal class MonitorTest {
     @Test
     fun `without the service nothing is known and nothing fails`() {
         val bare =
-            object : ContextWrapper(Ground.context) {
+            object : ContextWrapper(MonitorFixture.context) {
                 override fun getApplicationContext(): Context = this
 
                 override fun getSystemService(name: String): Any? = null
@@ -166,38 +167,38 @@ internal class MonitorTest {
     @Test
     fun `a context without an application, as before its start, will do`() {
         val early =
-            object : ContextWrapper(Ground.context) {
+            object : ContextWrapper(MonitorFixture.context) {
                 override fun getApplicationContext(): Context? = null
             }
         monitored(early) {
-            Ground.call(arrival.callbacks)
+            MonitorFixture.call(arrival.callbacks)
             assertEquals(NetworkState.ONLINE, it.snapshot.state)
         }
     }
 
     @Test
     fun `a system that denies having registered the callback does no harm`() {
-        val monitor = AndroidConnectivity(Ground.context)
-        Ground.settle()
-        Ground.call(arrival.callbacks)
+        val monitor = AndroidConnectivity(MonitorFixture.context)
+        MonitorFixture.settle()
+        MonitorFixture.call(arrival.callbacks)
         // What a second unregistering throws.
-        Ground.service.unregisterNetworkCallback(Ground.callbacks().single())
+        MonitorFixture.service.unregisterNetworkCallback(MonitorFixture.callbacks().single())
         WatchedConnectivityManager.refusals["unregister"] = IllegalArgumentException("NetworkCallback was not registered")
         monitor.close()
-        Ground.awaitNoThread()
+        MonitorFixture.awaitNoThread()
         assertEquals(NetworkState.UNKNOWN, monitor.snapshot.state)
     }
 
     @Test
     fun `after the last close nothing is known, and whoever waits for a network hears of it`() {
-        shadowOf(Ground.service).setActiveNetworkInfo(null)
+        shadowOf(MonitorFixture.service).setActiveNetworkInfo(null)
         val heard = AtomicInteger()
-        val monitor = AndroidConnectivity(Ground.context)
-        Ground.settle()
+        val monitor = AndroidConnectivity(MonitorFixture.context)
+        MonitorFixture.settle()
         assertEquals(NetworkState.OFFLINE, monitor.snapshot.state)
         monitor.subscribe { heard.incrementAndGet() }
         monitor.close()
-        Ground.awaitNoThread()
+        MonitorFixture.awaitNoThread()
         assertEquals(NetworkState.UNKNOWN, monitor.snapshot.state)
         assertEquals(1, monitor.snapshot.epoch)
         assertEquals(1, heard.get())
@@ -205,21 +206,21 @@ internal class MonitorTest {
 
     @Test
     fun `a callback that comes after the close is not heard`() {
-        val monitor = AndroidConnectivity(Ground.context)
-        Ground.settle()
-        val callback = Ground.callbacks().single()
+        val monitor = AndroidConnectivity(MonitorFixture.context)
+        MonitorFixture.settle()
+        val callback = MonitorFixture.callbacks().single()
         monitor.close()
-        Ground.awaitNoThread()
-        callback.onAvailable(Ground.network(1))
+        MonitorFixture.awaitNoThread()
+        callback.onAvailable(MonitorFixture.network(1))
         assertEquals(NetworkSnapshot.UNKNOWN, monitor.snapshot)
     }
 
     @Test
     fun `equal facts make no native call`() {
         monitored {
-            Ground.call(arrival.callbacks)
+            MonitorFixture.call(arrival.callbacks)
             val before = it.snapshot
-            Ground.call(arrival.callbacks)
+            MonitorFixture.call(arrival.callbacks)
             // An answer of the hub's would be another object.
             assertSame(before, it.snapshot)
         }
@@ -229,7 +230,7 @@ internal class MonitorTest {
     fun `the app's own word is an edge`() {
         monitored {
             it.restored()
-            Ground.settle()
+            MonitorFixture.settle()
             assertEquals(1, it.snapshot.epoch)
         }
     }
@@ -237,17 +238,17 @@ internal class MonitorTest {
     @Test
     fun `the app's word is heard even if it comes before the monitor's thread does`() {
         for (closesAtOnce in listOf(false, true)) {
-            val monitor = NetworkMonitor(Ground.context)
+            val monitor = NetworkMonitor(MonitorFixture.context)
             val heard = AtomicInteger()
             monitor.hub.subscribe { heard.incrementAndGet() }
             monitor.post { monitor.hub.restored() }
             if (closesAtOnce) monitor.close()
             monitor.start()
-            if (!closesAtOnce) Ground.settle() else Ground.awaitNoThread()
+            if (!closesAtOnce) MonitorFixture.settle() else MonitorFixture.awaitNoThread()
             assertEquals(1, monitor.hub.snapshot.epoch)
             assertEquals(1, heard.get())
             monitor.close()
-            Ground.awaitNoThread()
+            MonitorFixture.awaitNoThread()
         }
     }
 
@@ -261,10 +262,10 @@ internal class MonitorTest {
     @Test
     fun `a loss is as old as the clock that counts sleep says`() {
         monitored {
-            Ground.call(arrival.callbacks)
+            MonitorFixture.call(arrival.callbacks)
             ShadowSystemClock.advanceBy(Duration.ofHours(3))
             val now = SystemTime.nanos()
-            Ground.call(
+            MonitorFixture.call(
                 Script
                     .all()
                     .flatMap { it.steps }
@@ -282,16 +283,16 @@ internal class MonitorTest {
         monitored {
             val heard = AtomicInteger()
             it.subscribe { heard.incrementAndGet() }
-            val power = shadowOf(Ground.context.getSystemService(Context.POWER_SERVICE) as PowerManager)
+            val power = shadowOf(MonitorFixture.context.getSystemService(Context.POWER_SERVICE) as PowerManager)
             for ((isIdle, expected) in listOf(true to 0, false to 1)) {
                 // It sends the broadcast too.
                 power.setIsDeviceIdleMode(isIdle)
                 shadowOf(android.os.Looper.getMainLooper()).idle()
-                Ground.settle()
+                MonitorFixture.settle()
                 assertEquals(expected, heard.get())
             }
         }
-        Ground.awaitNoThread()
+        MonitorFixture.awaitNoThread()
         assertEquals(0, receivers())
     }
 }

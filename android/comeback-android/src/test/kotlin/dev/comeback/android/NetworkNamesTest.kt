@@ -16,8 +16,8 @@ import kotlin.concurrent.thread
 @RunWith(RobolectricTestRunner::class)
 internal class NetworkNamesTest {
     private val address = InetAddress.getByAddress("example.org", byteArrayOf(1, 2, 3, 4))
-    private val wifi = Ground.network(1)
-    private val cellular = Ground.network(2)
+    private val wifi = MonitorFixture.network(1)
+    private val cellular = MonitorFixture.network(2)
     private val asked = ArrayList<Pair<String, Network>>()
 
     private fun resolver(name: String) =

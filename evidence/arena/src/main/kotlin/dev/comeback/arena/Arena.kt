@@ -90,7 +90,7 @@ internal fun match(
         clients.map { client ->
             Chance.seed(seed)
             val taps = moments.mapIndexed { number, moment -> Tap(number, moment.at) }
-            Ground(link, taps, seed).run(client)
+            SimulatedPhone(link, taps, seed).run(client)
             Run(client.name, client.configuration, taps.map { story(it.number, it.succeeded, it.endedAt, it.sends, it.deadSends) })
         }
     return Match(seed, link, moments, Run("limit", "some start within the policy's time whose exchange meets no dead second", limit), runs)

@@ -36,7 +36,7 @@ internal class Client(
     val name: String,
     /** In a few words, for the picture. */
     val configuration: String,
-    val setUp: Ground.() -> suspend (Tap) -> Unit,
+    val setUp: SimulatedPhone.() -> suspend (Tap) -> Unit,
 )
 
 /** What Comeback hears of the network. */
@@ -145,7 +145,7 @@ internal val CLIENTS: List<Client> =
         },
     )
 
-private fun Ground.comebackPlugin(
+private fun SimulatedPhone.comebackPlugin(
     signal: Signal,
     read: RetryPolicy = RetryPolicy.READ,
 ): suspend (Tap) -> Unit {
@@ -163,13 +163,13 @@ private fun Ground.comebackPlugin(
 /** What every app puts around a client that knows no limit of time. */
 private fun within(call: suspend (Tap) -> Unit): suspend (Tap) -> Unit = { tap -> withTimeout(PATIENCE) { call(tap) } }
 
-private fun Ground.calling(http: HttpClient): suspend (Tap) -> Unit = within { tap -> get(http, tap) }
+private fun SimulatedPhone.calling(http: HttpClient): suspend (Tap) -> Unit = within { tap -> get(http, tap) }
 
 /**
  * `setConstraints(CONNECTED)` and the default backoff: exponential, 30 s, doubled after each run, at most 5 h (`WorkSpec.calculateNextRunTime` of
  * androidx.work). The backoff runs out first, then the constraint is waited for.
  */
-private suspend fun Ground.workManager(tap: Tap) {
+private suspend fun SimulatedPhone.workManager(tap: Tap) {
     var wait = 30_000L
     while (true) {
         untilOnline()
@@ -187,7 +187,7 @@ private suspend fun Ground.workManager(tap: Tap) {
  * `UploadFrequency.AVERAGE`: a step of 5 s, five of them at first, ten at most (`DataUploadConfiguration`, `DefaultUploadSchedulerStrategy` of
  * dd-sdk-android 2). The tap is the first tick; a tick without a network uploads nothing.
  */
-private suspend fun Ground.datadog(tap: Tap) {
+private suspend fun SimulatedPhone.datadog(tap: Tap) {
     var wait = 25_000L
     while (true) {
         if (isOffline()) {

@@ -22,7 +22,7 @@ class LayersTest {
     @Test
     fun `inside an attempt a request goes once, and what its server asked is told`() =
         Server { _, exchange -> exchange.answer(503, "", "retry-after: 7\r\n") }.use { server ->
-            Ground().use { ground ->
+            ClientFixture().use { ground ->
                 val outer = OuterAttempt()
                 assertEquals(503, inside(outer) { ground.client.get(server.url) }.status)
                 assertEquals(1, server.count)
@@ -34,7 +34,7 @@ class LayersTest {
     @Test
     fun `what was refused is told as unsent, and what broke off as perhaps sent`() =
         Server { _, exchange -> exchange.reset() }.use { server ->
-            Ground().use { ground ->
+            ClientFixture().use { ground ->
                 val outer = OuterAttempt()
                 val refused = closedPort()
                 assertFailsWith<ClientException.Failed> { inside(outer) { ground.client.post("http://127.0.0.1:$refused/") } }

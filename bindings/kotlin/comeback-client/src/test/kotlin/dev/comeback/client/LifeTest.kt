@@ -28,7 +28,7 @@ class LifeTest {
     @Test
     fun `cancelling the coroutine ends the request at the server within 100 ms`() =
         Server { _, exchange -> exchange.hang() }.use { server ->
-            Ground().use { ground ->
+            ClientFixture().use { ground ->
                 val took =
                     List(20) {
                         soon {
@@ -69,7 +69,7 @@ class LifeTest {
                     }
                 }
             }.use { server ->
-                Ground(SLOW).use { ground ->
+                ClientFixture(SLOW).use { ground ->
                     // Before the client is even there.
                     cancelWhen(ground, server.url, server.url) {}
                     cancelWhen(ground, server.url, "http://127.0.0.1:${deaf.localPort}/") { Thread.sleep(20) }
@@ -104,7 +104,7 @@ class LifeTest {
     }
 
     private fun cancelWhen(
-        ground: Ground,
+        ground: ClientFixture,
         good: String,
         url: String,
         reached: () -> Unit,
@@ -118,7 +118,7 @@ class LifeTest {
     @Test
     fun `a cancelled call's last event says that its caller ended it`() =
         Server { _, exchange -> exchange.hang() }.use { server ->
-            Ground().use { ground ->
+            ClientFixture().use { ground ->
                 soon<Unit> {
                     val call = launch(Dispatchers.Default) { ground.client.get(server.url) }
                     server.next()
@@ -132,7 +132,7 @@ class LifeTest {
     @Test
     fun `closing the client ends calls in flight with a typed error, and later ones too`() =
         Server { _, exchange -> exchange.hang() }.use { server ->
-            Ground().use { ground ->
+            ClientFixture().use { ground ->
                 soon<Unit> {
                     val calls = List(5) { async(Dispatchers.Default) { runCatching { ground.client.get(server.url) } } }
                     val exchanges = List(5) { server.next() }
@@ -150,7 +150,7 @@ class LifeTest {
     @Test
     fun `a call that races close has its answer or a typed error, and never hangs`() =
         Server { _, exchange -> exchange.answer(200, "ok") }.use { server ->
-            Ground().use { ground ->
+            ClientFixture().use { ground ->
                 val answered = AtomicInteger()
                 val closed = AtomicInteger()
                 val random = Random(7)
@@ -185,7 +185,7 @@ class LifeTest {
     @Test
     fun `a panic in a call's task ends that call alone, with a typed error`() =
         Server { _, exchange -> exchange.answer(200, "ok") }.use { server ->
-            Ground().use { ground ->
+            ClientFixture().use { ground ->
                 soon<Unit> {
                     repeat(10) {
                         assertFailsWith<ClientException.Internal> {
@@ -201,7 +201,7 @@ class LifeTest {
     @Test
     fun `10,000 calls make no Java thread but the one that hears`() =
         Server { _, exchange -> exchange.answer(200, "ok") }.use { server ->
-            Ground().use { ground ->
+            ClientFixture().use { ground ->
                 soon<Unit> { List(200) { callInTurn(ground, server.url) }.awaitAll() }
                 val (ids, threads) = newestThreadId() to threadNames()
                 val began = System.nanoTime()
@@ -221,7 +221,7 @@ class LifeTest {
         }
 
     private fun CoroutineScope.callInTurn(
-        ground: Ground,
+        ground: ClientFixture,
         url: String,
     ) = async(Dispatchers.Default) { ground.client.get(url) }
 
@@ -233,7 +233,7 @@ class LifeTest {
     @Test
     fun `an unconfined caller does not go on with the thread that hears for all`() =
         Server { _, exchange -> exchange.answer(200, "ok") }.use { server ->
-            Ground().use { ground ->
+            ClientFixture().use { ground ->
                 soon<Unit> {
                     launch(Dispatchers.Unconfined) {
                         ground.client.get(server.url)
@@ -246,7 +246,7 @@ class LifeTest {
     @Test
     fun `a client that is closed leaves no thread`() {
         val before = threadNames().count { it == "comeback-client" }
-        Ground().use { ground -> soon { runCatching { ground.client.get("http://127.0.0.1:${closedPort()}/") } } }
+        ClientFixture().use { ground -> soon { runCatching { ground.client.get("http://127.0.0.1:${closedPort()}/") } } }
         eventually("the thread's end") { threadNames().count { it == "comeback-client" } <= before }
         eventually("the workers' end") { nativeThreads() == 0 }
     }
@@ -261,7 +261,7 @@ class LifeTest {
     fun `a runtime has two workers`() =
         Server { _, exchange -> exchange.answer(200, "ok") }.use { server ->
             eventually("no other client's workers") { nativeThreads() == 0 }
-            Ground().use { ground ->
+            ClientFixture().use { ground ->
                 soon<Unit> { List(50) { callInTurn(ground, server.url) }.awaitAll() }
                 assertEquals(2, nativeThreads())
             }

@@ -26,7 +26,7 @@ class RequestTest {
     @Test
     fun `a response comes with status, headers and body, and without a report`() =
         Server { _, exchange -> exchange.answer(200, "grüß", "x-one: 1\r\n") }.use { server ->
-            Ground().use { ground ->
+            ClientFixture().use { ground ->
                 val response = soon { ground.client.get(server.url) { header("Accept", "text/plain") } }
                 assertEquals(200, response.status)
                 assertEquals("1", response.header("X-One"))
@@ -40,7 +40,7 @@ class RequestTest {
     @Test
     fun `a request's body arrives byte for byte, and again on the next attempt`() =
         Server { attempt, exchange -> exchange.answer(if (attempt == 1) 503 else 200) }.use { server ->
-            Ground().use { ground ->
+            ClientFixture().use { ground ->
                 soon { ground.client.put(server.url) { body("a b c") } }
                 assertEquals(listOf("a b c", "a b c"), listOf(server.next().body, server.next().body))
             }
@@ -54,14 +54,14 @@ class RequestTest {
             exchange.output.write(body)
             exchange.output.flush()
         }.use { server ->
-            Ground().use { ground -> assertContentEquals(body, soon { ground.client.get(server.url) }.body) }
+            ClientFixture().use { ground -> assertContentEquals(body, soon { ground.client.get(server.url) }.body) }
         }
     }
 
     @Test
     fun `a failed attempt goes again, the response says so, and the listener hears it in order`() =
         Server { attempt, exchange -> exchange.answer(if (attempt == 1) 503 else 200) }.use { server ->
-            Ground().use { ground ->
+            ClientFixture().use { ground ->
                 val response = soon { ground.client.get(server.url) { label = "orders" } }
                 assertEquals(200, response.status)
                 val report = checkNotNull(response.report)
@@ -90,7 +90,7 @@ class RequestTest {
     @Test
     fun `a POST without a key is sent once, and its answer is the answer`() =
         Server { _, exchange -> exchange.answer(503) }.use { server ->
-            Ground().use { ground ->
+            ClientFixture().use { ground ->
                 val response = soon { ground.client.post(server.url) { body("x") } }
                 assertEquals(503, response.status)
                 assertEquals(StopReason.NotRepeatable, response.report?.reason)
@@ -101,7 +101,7 @@ class RequestTest {
     @Test
     fun `a made key is the same on every attempt`() =
         Server { attempt, exchange -> exchange.answer(if (attempt < 3) 503 else 200) }.use { server ->
-            Ground().use { ground ->
+            ClientFixture().use { ground ->
                 soon { ground.client.post(server.url) { makeKey = true } }
                 val keys = List(3) { server.next().headers.single { it.startsWith("idempotency-key:", ignoreCase = true) } }
                 assertEquals(1, keys.toSet().size)
@@ -111,7 +111,7 @@ class RequestTest {
     @Test
     fun `nobody listens - an IOException with kind, reason and report, and without the URL`() {
         val port = closedPort()
-        Ground().use { ground ->
+        ClientFixture().use { ground ->
             val thrown = assertFailsWith<ClientException.Failed> { soon { ground.client.get("http://127.0.0.1:$port/secret?token=1") } }
             assertEquals(FailureKind.CONNECT_REFUSED, thrown.failure)
             assertEquals(StopReason.Attempts, thrown.reason)
@@ -133,7 +133,7 @@ class RequestTest {
         Server { _, exchange -> exchange.answer(503) }.use { server ->
             val chosen = RetryPolicy(QUICK) { maxAttempts = 2 }
             val choose = { request: ClientRequest -> if (request.label == "patient") chosen else null }
-            Ground(RetryPolicy.OFF, { policyFor = choose }).use { ground ->
+            ClientFixture(RetryPolicy.OFF, { policyFor = choose }).use { ground ->
                 val sends =
                     listOf<ClientRequest.Builder.() -> Unit>(
                         { },
@@ -154,7 +154,7 @@ class RequestTest {
     @Test
     fun `a choice that throws is none`() =
         Server { _, exchange -> exchange.answer(503) }.use { server ->
-            Ground(RetryPolicy(QUICK) { maxAttempts = 2 }, { policyFor = { error("undecided") } }).use { ground ->
+            ClientFixture(RetryPolicy(QUICK) { maxAttempts = 2 }, { policyFor = { error("undecided") } }).use { ground ->
                 assertEquals(503, soon { ground.client.get(server.url) }.status)
                 assertEquals(2, server.count)
             }
@@ -162,7 +162,7 @@ class RequestTest {
 
     @Test
     fun `what the client was built with and cannot use is told by every call and by the self-check`() {
-        Ground { userAgent = "two\nlines" }.use { ground ->
+        ClientFixture { userAgent = "two\nlines" }.use { ground ->
             assertFailsWith<ClientException.InvalidSettings> { soon { ground.client.get("http://127.0.0.1/") } }
             assertFailsWith<ClientException.InvalidSettings> { soon { ground.client.selfCheck() } }
             assertEquals(emptyList(), ground.events.toList())
@@ -170,12 +170,12 @@ class RequestTest {
     }
 
     @Test
-    fun `where the library can be used the self-check passes`() = Ground().use { ground -> soon { ground.client.selfCheck() } }
+    fun `where the library can be used the self-check passes`() = ClientFixture().use { ground -> soon { ground.client.selfCheck() } }
 
     @Test
     fun `policy off - a request goes once`() =
         Server { _, exchange -> exchange.answer(503) }.use { server ->
-            Ground().use { ground ->
+            ClientFixture().use { ground ->
                 assertEquals(503, soon { ground.client.get(server.url) { policy = RetryPolicy.OFF } }.status)
                 assertEquals(1, server.count)
             }
@@ -191,13 +191,13 @@ class RequestTest {
                 exchange.answer(200, "0123456789")
             }
         }.use { server ->
-            Ground().use { ground -> assertEquals("0123456789", soon { ground.client.get(server.url) }.text()) }
+            ClientFixture().use { ground -> assertEquals("0123456789", soon { ground.client.get(server.url) }.text()) }
         }
 
     @Test
     fun `a request that is not one is refused, and nothing goes out`() =
         Server { _, exchange -> exchange.answer(200) }.use { server ->
-            Ground().use { ground ->
+            ClientFixture().use { ground ->
                 assertFailsWith<ClientException.InvalidRequest> { soon { ground.client.get("no url") } }
                 assertFailsWith<ClientException.InvalidRequest> { soon { ground.client.get(server.url) { header("a b", "c") } } }
                 assertFailsWith<ClientException.InvalidRequest> { soon { ground.client.get(server.url) { header("a", "b\r\nc: d") } } }
@@ -209,7 +209,7 @@ class RequestTest {
     @Test
     fun `the call's own timeout ends it, and the reason says so`() =
         Server { _, exchange -> exchange.hang() }.use { server ->
-            Ground().use { ground ->
+            ClientFixture().use { ground ->
                 val thrown = assertFailsWith<ClientException> { soon { ground.client.get(server.url) { timeout = 300.milliseconds } } }
                 assertEquals(StopReason.Cancelled(CancelKind.CALL_TIMEOUT), thrown.reason)
             }
@@ -218,7 +218,7 @@ class RequestTest {
     @Test
     fun `the network's return ends a wait`() =
         Server { attempt, exchange -> exchange.answer(if (attempt == 1) 503 else 200) }.use { server ->
-            Ground(SLOW).use { ground ->
+            ClientFixture(SLOW).use { ground ->
                 val began = System.nanoTime()
                 soon {
                     val call = async(Dispatchers.Default) { ground.client.get(server.url) }
@@ -233,7 +233,7 @@ class RequestTest {
     @Test
     fun `what was known of the network before the client was made is known to it`() {
         val port = closedPort()
-        Ground(RetryPolicy(QUICK) { offline = dev.comeback.Offline.FAIL_FAST }).use { ground ->
+        ClientFixture(RetryPolicy(QUICK) { offline = dev.comeback.Offline.FAIL_FAST }).use { ground ->
             ground.link.noneAtStart()
             ComebackClient(ground.comeback) { policy = RetryPolicy { offline = dev.comeback.Offline.FAIL_FAST } }.use { client ->
                 val thrown = assertFailsWith<ClientException.Failed> { soon { client.get("http://127.0.0.1:$port/") } }
@@ -245,7 +245,7 @@ class RequestTest {
     @Test
     fun `closing the Comeback ends waits, and later calls go once`() =
         Server { _, exchange -> exchange.answer(503) }.use { server ->
-            Ground(SLOW).use { ground ->
+            ClientFixture(SLOW).use { ground ->
                 soon {
                     val call = async(Dispatchers.Default) { runCatching { ground.client.get(server.url) } }
                     eventually("a wait") { ground.events.any { it is RetryEvent.WaitPlanned } }
@@ -261,7 +261,7 @@ class RequestTest {
     @Test
     fun `a wait that does not fit the call's timeout is not begun, and the last response is the answer`() =
         Server { _, exchange -> exchange.answer(503) }.use { server ->
-            Ground(SLOW).use { ground ->
+            ClientFixture(SLOW).use { ground ->
                 val response = soon { ground.client.get(server.url) { timeout = 500.milliseconds } }
                 assertEquals(503, response.status)
                 assertEquals(StopReason.Elapsed, response.report?.reason)
@@ -274,8 +274,8 @@ class RequestTest {
         val tls = HandshakeCertificates.Builder().heldCertificate(own).build()
         Server(tls.sslContext().serverSocketFactory) { _, exchange -> exchange.answer(200, "sealed") }.use { server ->
             val url = "https://127.0.0.1:${server.port}/"
-            Ground { trust(own.certificate) }.use { ground -> assertEquals("sealed", soon { ground.client.get(url) }.text()) }
-            Ground().use { ground ->
+            ClientFixture { trust(own.certificate) }.use { ground -> assertEquals("sealed", soon { ground.client.get(url) }.text()) }
+            ClientFixture().use { ground ->
                 val thrown = assertFailsWith<ClientException.Failed> { soon { ground.client.get(url) } }
                 assertEquals(FailureKind.CERTIFICATE, thrown.failure)
                 assertEquals(1, thrown.report?.attempts?.size)

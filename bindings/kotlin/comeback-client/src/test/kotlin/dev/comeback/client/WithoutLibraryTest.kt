@@ -16,7 +16,7 @@ class WithoutLibraryTest {
 
     @Test
     fun `making a client does not throw, and calls say what is wrong, each with an exception of its own`() {
-        Ground().use { ground ->
+        ClientFixture().use { ground ->
             val thrown = List(2) { assertFailsWith<ClientException.Unavailable> { soon { ground.client.get("http://127.0.0.1/") } } }
             assertNotSame(thrown[0], thrown[1])
             for (unavailable in thrown) {
@@ -30,7 +30,7 @@ class WithoutLibraryTest {
 
     @Test
     fun `the self-check throws the same, of every client that is made`() {
-        Ground().use { ground ->
+        ClientFixture().use { ground ->
             val another = ComebackClient(ground.comeback)
             for (client in listOf(ground.client, another)) {
                 val thrown = assertFailsWith<ClientException.Unavailable> { soon { client.selfCheck() } }
@@ -42,7 +42,7 @@ class WithoutLibraryTest {
 
     @Test
     fun `the listener hears once what is missing, however many clients and calls there are`() {
-        Ground().use { ground ->
+        ClientFixture().use { ground ->
             val another = ComebackClient(ground.comeback)
             repeat(3) { assertFailsWith<ClientException.Unavailable> { soon { another.get("http://127.0.0.1/") } } }
             eventually("the listener hears of it") { ground.events.isNotEmpty() }

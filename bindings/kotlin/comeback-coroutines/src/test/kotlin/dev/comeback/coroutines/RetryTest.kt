@@ -9,7 +9,7 @@ import dev.comeback.RetryPolicy
 import dev.comeback.StopReason
 import dev.comeback.WaitReason
 import dev.comeback.WokenBy
-import dev.comeback.coroutines.Ground.Companion.STEADY
+import dev.comeback.coroutines.RunTestFixture.Companion.STEADY
 import dev.comeback.driver.CallSession
 import dev.comeback.driver.Outcome
 import dev.comeback.driver.OuterAttempt
@@ -47,7 +47,7 @@ class RetryTest {
     @Test
     fun `a block goes again after the waits of its policy, and its result is returned`() =
         runTest {
-            val ground = Ground(this)
+            val ground = RunTestFixture(this)
             val result =
                 ground.comeback.retry(STEADY) { attempt ->
                     ground.begin()
@@ -79,7 +79,7 @@ class RetryTest {
     @Test
     fun `the last exception leaves as it is, with the report and the earlier ones`() =
         runTest {
-            val ground = Ground(this)
+            val ground = RunTestFixture(this)
             val thrown = ArrayList<IOException>()
             val left = assertFailsWith<IOException> { ground.comeback.retry(STEADY) { throw lost().also { thrown += it } } }
             assertSame(thrown.last(), left)
@@ -92,7 +92,7 @@ class RetryTest {
     @Test
     fun `what is no I-O error, and a local one, ends the call at once`() =
         runTest {
-            val ground = Ground(this)
+            val ground = RunTestFixture(this)
             for (failure in listOf(IllegalStateException(), FileNotFoundException(), object : IOException() {})) {
                 var attempts = 0
                 val left =
@@ -111,7 +111,7 @@ class RetryTest {
     @Test
     fun `an offline start is a failed look-up, whoever says it`() =
         runTest {
-            val ground = Ground(this)
+            val ground = RunTestFixture(this)
             for (failure in listOf(UnknownHostException(), UnresolvedAddressException())) {
                 ground.events.clear()
                 ground.comeback.retry(STEADY) { if (it.number == 1) throw failure }
@@ -135,7 +135,7 @@ class RetryTest {
     @Test
     fun `a limit inside the block is the attempt's and is tried again`() =
         runTest {
-            val ground = Ground(this)
+            val ground = RunTestFixture(this)
             val result =
                 ground.comeback.retry(STEADY) { attempt ->
                     ground.begin()
@@ -157,7 +157,7 @@ class RetryTest {
     fun `a limit around the call ends it, in a wait and in an attempt`() =
         runTest {
             for (attempt in listOf(0L, 5_000L)) {
-                val ground = Ground(this)
+                val ground = RunTestFixture(this)
                 val start = currentTime
                 assertFailsWith<kotlinx.coroutines.TimeoutCancellationException> {
                     withTimeout(500) {
@@ -182,7 +182,7 @@ class RetryTest {
     fun `a cancelled coroutine ends the call at once, in a wait and in an attempt`() =
         runTest {
             for (attempt in listOf(0L, 5_000L)) {
-                val ground = Ground(this)
+                val ground = RunTestFixture(this)
                 val call =
                     launch {
                         ground.comeback.retry(STEADY) {
@@ -209,7 +209,7 @@ class RetryTest {
     @Test
     fun `a block that hides its cancellation is not tried again`() =
         runTest {
-            val ground = Ground(this)
+            val ground = RunTestFixture(this)
             val call =
                 launch {
                     ground.comeback.retry(STEADY) {
@@ -231,7 +231,7 @@ class RetryTest {
     @Test
     fun `the cancellation of something else leaves at once as it is`() =
         runTest {
-            val ground = Ground(this)
+            val ground = RunTestFixture(this)
             val other = async { delay(1_000) }
             other.cancel()
             assertFailsWith<kotlinx.coroutines.CancellationException> {
@@ -246,7 +246,7 @@ class RetryTest {
     @Test
     fun `the policy's limit of an attempt cancels that attempt alone`() =
         runTest {
-            val ground = Ground(this)
+            val ground = RunTestFixture(this)
             val policy = RetryPolicy(STEADY) { attemptTimeout = 2.seconds }
             var cancelled = 0
             val result =
@@ -268,7 +268,7 @@ class RetryTest {
     @Test
     fun `at the deadline an attempt is cut off, if the policy says so`() =
         runTest {
-            val ground = Ground(this)
+            val ground = RunTestFixture(this)
             val left = assertFailsWith<InterruptedIOException> { ground.comeback.retry(RetryPolicy.READ) { delay(60_000) } }
             assertEquals(20_000, currentTime)
             assertEquals(StopReason.Elapsed, left.retryReport?.reason)
@@ -277,7 +277,7 @@ class RetryTest {
     @Test
     fun `an edge ends a wait at once`() =
         runTest {
-            val ground = Ground(this)
+            val ground = RunTestFixture(this)
             val call =
                 async {
                     ground.comeback.retry(STEADY) { attempt ->
@@ -301,8 +301,8 @@ class RetryTest {
     @Test
     fun `an edge between the failure and the wait is not lost`() =
         runTest {
-            lateinit var ground: Ground
-            ground = Ground(this) { if (it is RetryEvent.WaitPlanned) ground.connectivity.available() }
+            lateinit var ground: RunTestFixture
+            ground = RunTestFixture(this) { if (it is RetryEvent.WaitPlanned) ground.connectivity.available() }
             ground.comeback.retry(STEADY) { attempt ->
                 ground.begin()
                 if (attempt.number == 1) throw lost()
@@ -313,7 +313,7 @@ class RetryTest {
     @Test
     fun `known offline the first attempt is made all the same, and the next one when the network is back`() =
         runTest {
-            val ground = Ground(this)
+            val ground = RunTestFixture(this)
             ground.connectivity.noneAtStart()
             val policy =
                 RetryPolicy(STEADY) {
@@ -337,7 +337,7 @@ class RetryTest {
     @Test
     fun `close ends a wait, and later calls go once`() =
         runTest {
-            val ground = Ground(this)
+            val ground = RunTestFixture(this)
             val call = async { runCatching { ground.comeback.retry(STEADY) { throw lost() } } }
             advanceTimeBy(300)
             ground.comeback.close()
@@ -351,7 +351,7 @@ class RetryTest {
     @Test
     fun `a policy that is off lets the block run once`() =
         runTest {
-            val ground = Ground(this)
+            val ground = RunTestFixture(this)
             assertFailsWith<IOException> {
                 ground.comeback.retry(RetryPolicy.OFF) {
                     ground.begin()
@@ -365,7 +365,7 @@ class RetryTest {
     @Test
     fun `a classifier judges results, and a server's wait holds`() =
         runTest {
-            val ground = Ground(this)
+            val ground = RunTestFixture(this)
             val statuses = ArrayDeque(listOf(503, 200))
             val classifier =
                 object : RetryClassifier {
@@ -383,7 +383,7 @@ class RetryTest {
     @Test
     fun `a result that never became good is returned`() =
         runTest {
-            val ground = Ground(this)
+            val ground = RunTestFixture(this)
             val classifier =
                 object : RetryClassifier {
                     override fun ofResult(result: Any?) = AttemptResult.failure(FailureKind.OTHER_IO)
@@ -396,7 +396,7 @@ class RetryTest {
     @Test
     fun `a classifier judges exceptions, and one that throws says nothing`() =
         runTest {
-            val ground = Ground(this)
+            val ground = RunTestFixture(this)
 
             class Busy : Exception()
             val classifier =
@@ -418,7 +418,7 @@ class RetryTest {
     @Test
     fun `an exception that the classifier takes for the answer is not tried again`() =
         runTest {
-            val ground = Ground(this)
+            val ground = RunTestFixture(this)
             val classifier =
                 object : RetryClassifier {
                     override fun ofException(exception: Throwable) = AttemptResult.SUCCESS
@@ -435,7 +435,7 @@ class RetryTest {
     @Test
     fun `a block that must not be repeated goes again only when its failure says that nothing was sent`() =
         runTest {
-            val ground = Ground(this)
+            val ground = RunTestFixture(this)
             val never = RetryPolicy(STEADY) { repeat = Repeat.NEVER }
             val left = assertFailsWith<IOException> { ground.comeback.retry(never) { throw lost() } }
             assertEquals(StopReason.NotRepeatable, left.retryReport?.reason)
@@ -445,7 +445,7 @@ class RetryTest {
     @Test
     fun `what a layer that knew nothing of the block refused to repeat, the block does not repeat either`() =
         runTest {
-            val ground = Ground(this)
+            val ground = RunTestFixture(this)
             var blocks = 0
             val thrown =
                 assertFailsWith<IOException> {
@@ -465,7 +465,7 @@ class RetryTest {
     @Test
     fun `one idempotency key serves all attempts of a call, and no other call`() =
         runTest {
-            val ground = Ground(this)
+            val ground = RunTestFixture(this)
             val keys = ArrayList<String>()
             repeat(2) {
                 ground.comeback.retry(STEADY) { attempt ->
@@ -481,7 +481,7 @@ class RetryTest {
     @Test
     fun `of two retries one inside the other the outer one acts`() =
         runTest {
-            val ground = Ground(this)
+            val ground = RunTestFixture(this)
             assertFailsWith<IOException> {
                 ground.comeback.retry(STEADY) {
                     ground.comeback.retry(STEADY) {
@@ -497,7 +497,7 @@ class RetryTest {
     @Test
     fun `what blocks inside the block sees the layer above, on whatever thread, and what runs outside does not`() =
         runTest {
-            val ground = Ground(this)
+            val ground = RunTestFixture(this)
             ground.comeback.retry(STEADY) {
                 assertNotNull(OuterAttempt.onThisThread)
                 withContext(Dispatchers.IO) { assertNotNull(OuterAttempt.onThisThread) }
@@ -509,7 +509,7 @@ class RetryTest {
     @Test
     fun `the label is on the call's events`() =
         runTest {
-            val ground = Ground(this)
+            val ground = RunTestFixture(this)
             ground.comeback.retry(STEADY, label = "user") { }
             assertEquals("user", ground.finished.single().label)
         }

@@ -18,7 +18,7 @@ class SnapshotsTest {
     @Test
     fun `the value is always the newest snapshot, and nobody is subscribed for it`() =
         runTest {
-            val ground = Ground(this)
+            val ground = RunTestFixture(this)
             val snapshots = ground.comeback.connectivity.snapshots
             assertEquals(NetworkState.UNKNOWN, snapshots.value.state)
             ground.connectivity.available()
@@ -29,7 +29,7 @@ class SnapshotsTest {
     @Test
     fun `a collector sees the first value and each change once`() =
         runTest {
-            val ground = Ground(this)
+            val ground = RunTestFixture(this)
             val seen =
                 async {
                     ground.comeback.connectivity.snapshots
@@ -48,7 +48,7 @@ class SnapshotsTest {
     @Test
     fun `a collector that is cancelled is subscribed no longer`() =
         runTest {
-            val ground = Ground(this)
+            val ground = RunTestFixture(this)
             val collecting =
                 launch {
                     ground.comeback.connectivity.snapshots
@@ -64,7 +64,7 @@ class SnapshotsTest {
     @Test
     fun `an app can wait for a network`() =
         runTest {
-            val ground = Ground(this)
+            val ground = RunTestFixture(this)
             val online =
                 async {
                     ground.comeback.connectivity.snapshots

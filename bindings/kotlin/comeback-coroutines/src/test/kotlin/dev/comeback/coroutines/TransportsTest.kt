@@ -3,7 +3,7 @@ package dev.comeback.coroutines
 
 import dev.comeback.Comeback
 import dev.comeback.StopReason
-import dev.comeback.coroutines.Ground.Companion.STEADY
+import dev.comeback.coroutines.RunTestFixture.Companion.STEADY
 import dev.comeback.retryReport
 import dev.comeback.testing.schedulerTime
 import kotlinx.coroutines.ExperimentalCoroutinesApi
@@ -43,7 +43,7 @@ internal class TransportsTest {
     @Test
     fun `a fault in another thread is judged by what it was`() =
         runTest {
-            val ground = Ground(this)
+            val ground = RunTestFixture(this)
             val result =
                 ground.comeback.retry(STEADY) { attempt ->
                     if (attempt.number == 1) throw ExecutionException(IOException("broken")) else "fine"
@@ -74,7 +74,7 @@ internal class TransportsTest {
     @Test
     fun `Retrofit's exception is judged by its response, and Retry-After is heeded`() =
         runTest {
-            val ground = Ground(this)
+            val ground = RunTestFixture(this)
             val result =
                 ground.comeback.retry(STEADY, RetrofitClassifier) { attempt ->
                     if (attempt.number == 1) throw answered(503, "Retry-After: 7") else currentTime
@@ -85,7 +85,7 @@ internal class TransportsTest {
     @Test
     fun `an answer that is the answer is thrown as it is`() =
         runTest {
-            val ground = Ground(this)
+            val ground = RunTestFixture(this)
             val answer = answered(404)
             var made = 0
             val thrown =
@@ -102,7 +102,7 @@ internal class TransportsTest {
     @Test
     fun `without the classifier it is the app's own`() =
         runTest {
-            val ground = Ground(this)
+            val ground = RunTestFixture(this)
             val thrown = assertFailsWith<HttpException> { ground.comeback.retry(STEADY) { throw answered(503) } }
             assertEquals(StopReason.Permanent, thrown.retryReport?.reason)
         }

@@ -75,7 +75,7 @@ internal class Attempt(
     var thrown: Throwable? = null
         private set
 
-    /** What was tried before, if [call] is the answer. A request made from this one takes this mark along, but gets another. */
+    /** What was tried before, if [call] is the answer. A request made from this one takes this attribute along, but gets another. */
     var report: RetryReport? = null
 
     /** [thrown], freed from any cancellation that carried it. */

@@ -52,8 +52,8 @@ public val ComebackRetry: ClientPlugin<ComebackRetryConfig> =
         val comeback = requireNotNull(pluginConfig.comeback) { "ComebackRetry needs `comeback`: the app's own, for instance Comeback { }" }
         val hooks = Hooks(pluginConfig)
         requireBelow(hooks.policy, pluginConfig.maxSendCount)
-        val door = Door(Setup(client, comeback, hooks))
-        client.monitor.subscribe(HttpRequestIsReadyForSending, door::enters)
+        val interceptor = SendInterceptor(Setup(client, comeback, hooks))
+        client.monitor.subscribe(HttpRequestIsReadyForSending, interceptor::enters)
         client.monitor.subscribe(HttpResponseReceived) {
             it.call.attributes.onItsWay
                 ?.headCame(it)
@@ -68,7 +68,7 @@ public val ComebackRetry: ClientPlugin<ComebackRetryConfig> =
             }
         }
         // What `on(Send)` does, without its two objects per call.
-        client.plugin(HttpSend).intercept(door::send)
+        client.plugin(HttpSend).intercept(interceptor::send)
     }
 
 /** The last before the engine's own. */

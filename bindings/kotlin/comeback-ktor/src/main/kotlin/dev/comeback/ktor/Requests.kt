@@ -29,7 +29,7 @@ public fun HttpRequestBuilder.replayableBody() {
 }
 
 /** What was tried before this response. Null if the first attempt's answer was delivered, or if Comeback did not handle the call. */
-public val HttpResponse.retryReport: RetryReport? get() = (call.attributes.getOrNull(Mark.KEY) as? Attempt)?.report
+public val HttpResponse.retryReport: RetryReport? get() = (call.attributes.getOrNull(RequestAttribute.KEY) as? Attempt)?.report
 
 /** What the app chose for one request. */
 internal class Choices(

@@ -60,7 +60,7 @@ internal class SendLoop(
     val began: Long,
     private var attemptBegan: Long,
     private val sentBefore: Int,
-) : Mark {
+) : RequestAttribute {
     val comeback: Comeback get() = setup.comeback
 
     private val hooks get() = setup.hooks
@@ -150,7 +150,7 @@ internal class SendLoop(
             while (true) {
                 val spent = beginAttempt()
                 val attempt = Attempt(this, attemptRequest(request, before))
-                attempt.request.attributes.put(Mark.KEY, attempt)
+                attempt.request.attributes.put(RequestAttribute.KEY, attempt)
                 val call =
                     try {
                         val answer = attempt.sentBy(sender, spent)
@@ -171,7 +171,7 @@ internal class SendLoop(
                     continue
                 }
                 // Who follows a redirect, or signs anew after a 401, sends it again within the same time.
-                if (!attempt.isPlainSuccess) request.attributes.put(Mark.KEY, this)
+                if (!attempt.isPlainSuccess) request.attributes.put(RequestAttribute.KEY, this)
                 val step = withinSends(judged(attempt))
                 if (step !is NextStep.Sleep) return answered(attempt)
                 attempt.discard()
@@ -352,7 +352,7 @@ internal class SendLoop(
             attempt.report = it
             if (!attempt.isPlainSuccess) attachToWhatIsThrown()
             // A plugin further in may have answered with another request's.
-            call.attributes.put(Mark.KEY, attempt)
+            call.attributes.put(RequestAttribute.KEY, attempt)
         }
         return call
     }

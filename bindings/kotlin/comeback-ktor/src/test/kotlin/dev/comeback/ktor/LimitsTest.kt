@@ -236,10 +236,10 @@ class LimitsTest {
     @Test
     fun `an attempt's limit of a mocked engine goes by the engine's time`() =
         runTest {
-            val ground = Ground(this)
+            val ground = MockEngineFixture(this)
             val client =
                 ground.client(
-                    policy = RetryPolicy(Ground.STEADY) { attemptTimeout = 5.seconds },
+                    policy = RetryPolicy(MockEngineFixture.STEADY) { attemptTimeout = 5.seconds },
                 ) { kotlinx.coroutines.awaitCancellation() }
             val left = assertFailsWith<HttpRequestTimeoutException> { client.get("http://host/") }
             assertEquals(StopReason.Elapsed, left.retryReport?.reason)

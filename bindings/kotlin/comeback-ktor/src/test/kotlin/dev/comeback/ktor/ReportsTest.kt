@@ -38,7 +38,7 @@ class ReportsTest {
     @Test
     fun `an exception because of expectSuccess has the report of its answer`() =
         runTest {
-            val ground = Ground(this)
+            val ground = MockEngineFixture(this)
             val client = ground.client(before = { expectSuccess = true }) { status(503) }
             val left = assertFailsWith<ServerResponseException> { client.get("http://host/") }
             assertEquals(StopReason.Attempts, left.retryReport?.reason)
@@ -49,7 +49,7 @@ class ReportsTest {
     @Test
     fun `so has one that the app's own validator makes, and without one it has arrived`() =
         runTest {
-            val ground = Ground(this)
+            val ground = MockEngineFixture(this)
             val client = ground.client(before = { expectSuccess = true }) { status(404) }
             assertTrue(assertFailsWith<ClientRequestException> { client.get("http://host/") }.mayHaveArrived)
             val validated =
@@ -62,9 +62,9 @@ class ReportsTest {
     @Test
     fun `a request's policy above the client's cap on sends stops before it, with the last answer and the reason`() =
         runTest {
-            val ground = Ground(this)
+            val ground = MockEngineFixture(this)
             val many =
-                RetryPolicy(Ground.STEADY) {
+                RetryPolicy(MockEngineFixture.STEADY) {
                     maxAttempts = 50
                     base = 1.milliseconds
                     cap = 1.milliseconds
@@ -87,9 +87,9 @@ class ReportsTest {
     @Test
     fun `the cap counts what plugins further in send too`() =
         runTest {
-            val ground = Ground(this)
+            val ground = MockEngineFixture(this)
             val many =
-                RetryPolicy(Ground.STEADY) {
+                RetryPolicy(MockEngineFixture.STEADY) {
                     maxAttempts = 50
                     base = 1.milliseconds
                     cap = 1.milliseconds
@@ -107,7 +107,7 @@ class ReportsTest {
     @Test
     fun `facts are those of the request that went out`() =
         runTest {
-            val ground = Ground(this)
+            val ground = MockEngineFixture(this)
             val client = ground.client { status(504) }
             client.plugin(HttpSend).intercept { request ->
                 request.headers["Cache-Control"] = "no-transform, only-if-cached"
@@ -120,7 +120,7 @@ class ReportsTest {
     @Test
     fun `only-if-cached is a directive, not a piece of text`() =
         runTest {
-            val ground = Ground(this)
+            val ground = MockEngineFixture(this)
             val client = ground.client { status(504) }
             client.get("http://host/") { header("Cache-Control", "not-only-if-cached, x=\"only-if-cached\"") }
             assertEquals(4, ground.sent.size)
@@ -129,16 +129,16 @@ class ReportsTest {
     @Test
     fun `a blank key is none`() =
         runTest {
-            val ground = Ground(this)
+            val ground = MockEngineFixture(this)
             val client = ground.client { status(503) }
-            client.post("http://host/") { header(Ground.KEY, " ") }
+            client.post("http://host/") { header(MockEngineFixture.KEY, " ") }
             assertEquals(1, ground.sent.size)
         }
 
     @Test
     fun `a GET that a plugin further in makes a POST is judged as one`() =
         runTest {
-            val ground = Ground(this)
+            val ground = MockEngineFixture(this)
             val client = ground.client { status(503) }
             client.plugin(HttpSend).intercept { request ->
                 request.method = io.ktor.http.HttpMethod.Post
@@ -151,7 +151,7 @@ class ReportsTest {
     @Test
     fun `a POST that a plugin further in sends before a GET is judged too`() =
         runTest {
-            val ground = Ground(this)
+            val ground = MockEngineFixture(this)
             val client = ground.client { status(503) }
             client.plugin(HttpSend).intercept { request ->
                 request.method = io.ktor.http.HttpMethod.Post
@@ -166,7 +166,7 @@ class ReportsTest {
     @Test
     fun `what ended never sent has not arrived, cancelled in a wait or not`() =
         runTest {
-            val ground = Ground(this)
+            val ground = MockEngineFixture(this)
             val client = ground.client { throw ConnectException("refused") }
             val left = assertFailsWith<ConnectException> { client.post("http://host/") }
             assertFalse(left.mayHaveArrived)
@@ -180,7 +180,7 @@ class ReportsTest {
     @Test
     fun `once an attempt may have arrived the call has, however later ones end`() =
         runTest {
-            val ground = Ground(this)
+            val ground = MockEngineFixture(this)
             val client = ground.client { number -> if (number == 1) status(503) else throw ConnectException("refused") }
             val left = assertFailsWith<ConnectException> { client.get("http://host/") }
             assertTrue(left.mayHaveArrived)
@@ -189,7 +189,7 @@ class ReportsTest {
     @Test
     fun `a call that is cancelled in flight may have arrived`() =
         runTest {
-            val ground = Ground(this)
+            val ground = MockEngineFixture(this)
             val client = ground.client { awaitCancellation() }
             val call = async { client.post("http://host/") }
             advanceTimeBy(500)
@@ -201,7 +201,7 @@ class ReportsTest {
     @Test
     fun `a redirect that was answered and then refused has arrived, and is in doubt`() =
         runTest {
-            val ground = Ground(this)
+            val ground = MockEngineFixture(this)
             val client =
                 ground.client { number ->
                     if (number ==
@@ -216,7 +216,7 @@ class ReportsTest {
                 runCatching {
                     client.get(
                         "http://host/",
-                    ) { retryPolicy(RetryPolicy(Ground.STEADY) { maxAttempts = 1 }) }
+                    ) { retryPolicy(RetryPolicy(MockEngineFixture.STEADY) { maxAttempts = 1 }) }
                 }.exceptionOrNull()
             assertTrue(assertNotNull(left).mayHaveArrived)
         }
@@ -224,7 +224,7 @@ class ReportsTest {
     @Test
     fun `a failure that no engine had a part in proves nothing`() =
         runTest {
-            val ground = Ground(this)
+            val ground = MockEngineFixture(this)
             val client = ground.client { status(200) }
             client.plugin(HttpSend).intercept { throw ConnectException("another client's") }
             val left = assertFailsWith<ConnectException> { client.post("http://host/") }
@@ -235,22 +235,22 @@ class ReportsTest {
     @Test
     fun `a block around the plugin is repeated only if what it sent may be`() =
         runTest {
-            val ground = Ground(this)
+            val ground = MockEngineFixture(this)
             val client = ground.client { throw SocketException("reset") }
-            assertFailsWith<SocketException> { ground.comeback.retry(Ground.STEADY) { client.post("http://host/") } }
+            assertFailsWith<SocketException> { ground.comeback.retry(MockEngineFixture.STEADY) { client.post("http://host/") } }
             assertEquals(1, ground.sent.size)
-            assertFailsWith<SocketException> { ground.comeback.retry(Ground.STEADY) { client.get("http://host/") } }
+            assertFailsWith<SocketException> { ground.comeback.retry(MockEngineFixture.STEADY) { client.get("http://host/") } }
             assertEquals(5, ground.sent.size)
         }
 
     @Test
     fun `a block whose answered order is followed by a failure is not repeated`() =
         runTest {
-            val ground = Ground(this)
+            val ground = MockEngineFixture(this)
             val client = ground.client { number -> if (number == 1) status(200) else throw SocketException("reset") }
             val left =
                 assertFailsWith<SocketException> {
-                    ground.comeback.retry(Ground.STEADY) {
+                    ground.comeback.retry(MockEngineFixture.STEADY) {
                         client.post("http://host/")
                         client.get("http://host/")
                     }
@@ -262,32 +262,32 @@ class ReportsTest {
     @Test
     fun `a key that the plugin makes inside a block does not make it repeatable`() =
         runTest {
-            val ground = Ground(this)
+            val ground = MockEngineFixture(this)
             val client = ground.client { throw SocketException("reset") }
             assertFailsWith<SocketException> {
                 ground.comeback.retry(
-                    Ground.STEADY,
+                    MockEngineFixture.STEADY,
                 ) { client.post("http://host/") { makeIdempotencyKey() } }
             }
             assertEquals(1, ground.sent.size)
-            assertNotNull(ground.sent.single().headers[Ground.KEY])
+            assertNotNull(ground.sent.single().headers[MockEngineFixture.KEY])
         }
 
     @Test
     fun `the attempt's own key does`() =
         runTest {
-            val ground = Ground(this)
+            val ground = MockEngineFixture(this)
             val client = ground.client { throw SocketException("reset") }
             assertFailsWith<SocketException> {
                 ground.comeback.retry(
-                    Ground.STEADY,
-                ) { attempt -> client.post("http://host/") { header(Ground.KEY, attempt.key()) } }
+                    MockEngineFixture.STEADY,
+                ) { attempt -> client.post("http://host/") { header(MockEngineFixture.KEY, attempt.key()) } }
             }
             assertEquals(4, ground.sent.size)
             assertEquals(
                 1,
                 ground.sent
-                    .map { it.headers[Ground.KEY] }
+                    .map { it.headers[MockEngineFixture.KEY] }
                     .toSet()
                     .size,
             )
@@ -296,9 +296,9 @@ class ReportsTest {
     @Test
     fun `a block whose order was refused goes again`() =
         runTest {
-            val ground = Ground(this)
+            val ground = MockEngineFixture(this)
             val client = ground.client { throw ConnectException("refused") }
-            val left = assertFailsWith<ConnectException> { ground.comeback.retry(Ground.STEADY) { client.post("http://host/") } }
+            val left = assertFailsWith<ConnectException> { ground.comeback.retry(MockEngineFixture.STEADY) { client.post("http://host/") } }
             assertEquals(4, ground.sent.size)
             assertFalse(left.mayHaveArrived)
             assertEquals(1, ground.heard<RetryEvent.Finished>().size)

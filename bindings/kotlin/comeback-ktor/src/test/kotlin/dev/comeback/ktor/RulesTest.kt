@@ -9,8 +9,8 @@ import dev.comeback.RetryPolicy
 import dev.comeback.RetryStoppedException
 import dev.comeback.StopReason
 import dev.comeback.WokenBy
-import dev.comeback.ktor.Ground.Companion.KEY
-import dev.comeback.ktor.Ground.Companion.STEADY
+import dev.comeback.ktor.MockEngineFixture.Companion.KEY
+import dev.comeback.ktor.MockEngineFixture.Companion.STEADY
 import dev.comeback.retryReport
 import io.ktor.client.call.body
 import io.ktor.client.engine.mock.respond
@@ -74,7 +74,7 @@ class RulesTest {
     @Test
     fun `a request goes again after the waits of its policy, and the report is on the response`() =
         runTest {
-            val ground = Ground(this)
+            val ground = MockEngineFixture(this)
             val client = ground.client { number -> if (number < 4) status(503) else status(200) }
             val response = client.get("http://host/")
             assertEquals(200, response.status.value)
@@ -85,7 +85,7 @@ class RulesTest {
     @Test
     fun `an answer at once has no report and one event`() =
         runTest {
-            val ground = Ground(this)
+            val ground = MockEngineFixture(this)
             assertNull(ground.client { status(204) }.get("http://host/").retryReport)
             assertEquals(1, ground.events.size)
             assertEquals(null, ground.finished.single().reason)
@@ -94,7 +94,7 @@ class RulesTest {
     @Test
     fun `when the attempts are used up the last response is the answer`() =
         runTest {
-            val ground = Ground(this)
+            val ground = MockEngineFixture(this)
             val response = ground.client { number -> respond("attempt $number", HttpStatusCode.ServiceUnavailable) }.get("http://host/")
             assertEquals("attempt 4", response.bodyAsText())
             assertEquals(StopReason.Attempts, response.retryReport?.reason)
@@ -103,7 +103,7 @@ class RulesTest {
     @Test
     fun `when the attempts are used up the last exception leaves as it is, with the report`() =
         runTest {
-            val ground = Ground(this)
+            val ground = MockEngineFixture(this)
             val thrown = ArrayList<IOException>()
             val client = ground.client { throw SocketTimeoutException("${thrown.size}").also { thrown += it } }
             val left = assertFailsWith<SocketTimeoutException> { client.get("http://host/") }
@@ -115,7 +115,7 @@ class RulesTest {
     @Test
     fun `a POST is sent once unless it has a key, or nothing of it was sent`() =
         runTest {
-            val ground = Ground(this)
+            val ground = MockEngineFixture(this)
             val client = ground.client { number -> if (number == 2) throw ConnectException() else status(503) }
             assertEquals(StopReason.NotRepeatable, client.post("http://host/").retryReport?.reason)
             assertEquals(1, ground.sent.size)
@@ -128,7 +128,7 @@ class RulesTest {
     @Test
     fun `a made key is the same on all attempts, another for each call, and never overwrites the caller's`() =
         runTest {
-            val ground = Ground(this)
+            val ground = MockEngineFixture(this)
             val client = ground.client { number -> if (number % 2 == 1) status(503) else status(200) }
             repeat(2) { client.post("http://host/") { makeIdempotencyKey() } }
             client.post("http://host/") {
@@ -145,7 +145,7 @@ class RulesTest {
     @Test
     fun `a policy that makes keys writes them in its header and form`() =
         runTest {
-            val ground = Ground(this)
+            val ground = MockEngineFixture(this)
             val making =
                 RetryPolicy(STEADY) {
                     makeKey = true
@@ -162,7 +162,7 @@ class RulesTest {
     @Test
     fun `a conditional PUT is not repeated in doubt`() =
         runTest {
-            val ground = Ground(this)
+            val ground = MockEngineFixture(this)
             val client = ground.client { status(503) }
             client.put("http://host/") { header(HttpHeaders.IfMatch, "\"v1\"") }
             assertEquals(1, ground.sent.size)
@@ -171,7 +171,7 @@ class RulesTest {
     @Test
     fun `a request's own policy comes before the hook's, and the hook's before the client's`() =
         runTest {
-            val ground = Ground(this)
+            val ground = MockEngineFixture(this)
             val twice = RetryPolicy(STEADY) { maxAttempts = 2 }
             val client = ground.client(configure = { policyFor = { if (it.url.encodedPath == "/twice") twice else null } }) { status(503) }
             client.get("http://host/twice")
@@ -189,7 +189,7 @@ class RulesTest {
                 arrayOf("Retry-After" to "5"),
                 arrayOf("Retry-After" to "Sun, 06 Nov 1994 08:49:42 GMT", "Date" to "Sun, 06 Nov 1994 08:49:37 GMT"),
             )) {
-                val ground = Ground(this)
+                val ground = MockEngineFixture(this)
                 val start = currentTime
                 ground.client { number -> if (number == 1) status(503, *headers) else status(200) }.get("http://host/")
                 assertEquals(6000, currentTime - start)
@@ -199,7 +199,7 @@ class RulesTest {
     @Test
     fun `a server that asks for a day is believed, and the answer comes at once`() =
         runTest {
-            val ground = Ground(this)
+            val ground = MockEngineFixture(this)
             val response = ground.client { status(503, "Retry-After" to "86400") }.get("http://host/")
             assertEquals(StopReason.ServerWaitTooLong(86_400_000), response.retryReport?.reason)
             assertEquals(0, currentTime)
@@ -208,7 +208,7 @@ class RulesTest {
     @Test
     fun `a listed 409 goes again with a key only, and a cache's own 504 never`() =
         runTest {
-            val ground = Ground(this)
+            val ground = MockEngineFixture(this)
             val client =
                 ground.client(RetryPolicy(STEADY) { retryStatuses = setOf(409, 504) }) { number ->
                     status(
@@ -232,7 +232,7 @@ class RulesTest {
     @Test
     fun `an edge ends a wait at once`() =
         runTest {
-            val ground = Ground(this)
+            val ground = MockEngineFixture(this)
             val call = async { ground.client { number -> if (number == 1) status(503) else status(200) }.get("http://host/") }
             advanceTimeBy(300)
             ground.connectivity.available()
@@ -244,7 +244,7 @@ class RulesTest {
     @Test
     fun `close ends a wait with what stands in for the closed response`() =
         runTest {
-            val ground = Ground(this)
+            val ground = MockEngineFixture(this)
             val call = async { runCatching { ground.client { status(503, "X-Why" to "busy") }.get("http://host/") } }
             advanceTimeBy(300)
             ground.comeback.close()
@@ -258,7 +258,7 @@ class RulesTest {
     @Test
     fun `the client's own close ends a wait`() =
         runTest {
-            val ground = Ground(this)
+            val ground = MockEngineFixture(this)
             val client = ground.client { status(503) }
             val call = async { runCatching { client.get("http://host/") } }
             advanceTimeBy(300)
@@ -272,7 +272,7 @@ class RulesTest {
     fun `cancellation ends the call at once, in a wait and in an attempt`() =
         runTest {
             for (attempt in listOf(0L, 5_000L)) {
-                val ground = Ground(this)
+                val ground = MockEngineFixture(this)
                 val client =
                     ground.client {
                         delay(attempt)
@@ -297,7 +297,7 @@ class RulesTest {
     @Test
     fun `a limit around the call is the caller's, not an attempt's`() =
         runTest {
-            val ground = Ground(this)
+            val ground = MockEngineFixture(this)
             val client =
                 ground.client {
                     delay(5_000)
@@ -317,7 +317,7 @@ class RulesTest {
     @Test
     fun `HttpTimeout installed after Comeback limits each attempt, which goes again`() =
         runTest {
-            val ground = Ground(this)
+            val ground = MockEngineFixture(this)
             val client =
                 ground.client(after = { install(HttpTimeout) { requestTimeoutMillis = 500 } }) { number ->
                     if (number < 3) delay(5_000)
@@ -335,7 +335,7 @@ class RulesTest {
     fun `HttpTimeout installed before Comeback limits the whole call, in an attempt and in a wait`() =
         runTest {
             for (attempt in listOf(10_000L, 0L)) {
-                val ground = Ground(this)
+                val ground = MockEngineFixture(this)
                 val start = currentTime
                 val client =
                     ground.client(before = { install(HttpTimeout) { requestTimeoutMillis = 2500 } }) {
@@ -365,7 +365,7 @@ class RulesTest {
     @Test
     fun `a timeout outside that comes in a wait ends it`() =
         runTest {
-            val ground = Ground(this)
+            val ground = MockEngineFixture(this)
             val client =
                 ground.client(before = { install(HttpTimeout) }) { status(503) }
             val call =
@@ -395,7 +395,7 @@ class RulesTest {
     @Test
     fun `attempt_timeout ends an attempt and no body`() =
         runTest {
-            val ground = Ground(this)
+            val ground = MockEngineFixture(this)
             val client =
                 ground.client(RetryPolicy(STEADY) { attemptTimeout = 1.seconds }) { number ->
                     if (number == 1) delay(5_000)
@@ -408,7 +408,7 @@ class RulesTest {
     @Test
     fun `an attempt that reaches its limit for the last time leaves as Ktor's own timeout`() =
         runTest {
-            val ground = Ground(this)
+            val ground = MockEngineFixture(this)
             val client =
                 ground.client(RetryPolicy.READ) {
                     delay(60_000)
@@ -422,7 +422,7 @@ class RulesTest {
     @Test
     fun `redirects belong to the call they came in and start no cap anew`() =
         runTest {
-            val ground = Ground(this)
+            val ground = MockEngineFixture(this)
             val client =
                 ground.client { number ->
                     when (number) {
@@ -448,7 +448,7 @@ class RulesTest {
     @Test
     fun `a redirect that nobody follows ends the call`() =
         runTest {
-            val ground = Ground(this)
+            val ground = MockEngineFixture(this)
             val client = ground.client { status(302, "Location" to "http://other/") }
             assertEquals(302, client.post("http://host/").status.value)
             assertEquals(null, ground.finished.single().reason)
@@ -457,7 +457,7 @@ class RulesTest {
     @Test
     fun `a call goes the same way if nobody listens`() =
         runTest {
-            val ground = Ground(this, isHeard = false)
+            val ground = MockEngineFixture(this, isHeard = false)
             val client =
                 ground.client { number ->
                     when (number) {
@@ -475,7 +475,7 @@ class RulesTest {
     @Test
     fun `what a plugin further in writes into one attempt is not in the next`() =
         runTest {
-            val ground = Ground(this)
+            val ground = MockEngineFixture(this)
             val signing =
                 createClientPlugin("Signing") {
                     on(Send) { request ->
@@ -493,7 +493,7 @@ class RulesTest {
     @Test
     fun `a request that a plugin further out sends again has no more time than the call had`() =
         runTest {
-            val ground = Ground(this)
+            val ground = MockEngineFixture(this)
             val signingAnew =
                 createClientPlugin("SigningAnew") {
                     on(Send) { request ->
@@ -512,7 +512,7 @@ class RulesTest {
     @Test
     fun `attempt_timeout of a request that a plugin further out sends again is that attempt's alone`() =
         runTest {
-            val ground = Ground(this)
+            val ground = MockEngineFixture(this)
             val client =
                 ground.client(
                     RetryPolicy(STEADY) { attemptTimeout = 2.seconds },
@@ -534,7 +534,7 @@ class RulesTest {
     @Test
     fun `a request that takes another's choices keeps its own`() =
         runTest {
-            val ground = Ground(this)
+            val ground = MockEngineFixture(this)
             val client = ground.client { status(503) }
             val template = HttpRequestBuilder().apply { makeIdempotencyKey() }
             client.post("http://host/") {
@@ -547,7 +547,7 @@ class RulesTest {
     @Test
     fun `a request made from one that was sent has a report of its own`() =
         runTest {
-            val ground = Ground(this)
+            val ground = MockEngineFixture(this)
             val client = ground.client { number -> status(if (number == 1) 503 else 200) }
             val first = client.get("http://host/")
             assertNotNull(first.retryReport)
@@ -557,7 +557,7 @@ class RulesTest {
     @Test
     fun `max_attempts not below maxSendCount is refused at install with the reason`() =
         runTest {
-            val ground = Ground(this)
+            val ground = MockEngineFixture(this)
             val refused = assertFailsWith<IllegalArgumentException> { ground.client(RetryPolicy { maxAttempts = 20 }) { status(200) } }
             assertTrue("max_attempts = 20" in refused.message!! && "maxSendCount" in refused.message!!)
             ground.client(RetryPolicy { maxAttempts = 20 }, configure = { maxSendCount = 40 }) { status(200) }
@@ -566,7 +566,7 @@ class RulesTest {
     @Test
     fun `the client's cap on sends is never tried again`() =
         runTest {
-            val ground = Ground(this)
+            val ground = MockEngineFixture(this)
             val client = ground.client(after = { install(HttpSend) { maxSendCount = 2 } }) { status(503) }
             assertFailsWith<SendCountExceedException> { client.get("http://host/") }
             assertEquals(2, ground.sent.size)
@@ -576,7 +576,7 @@ class RulesTest {
     @Test
     fun `the engine's unresolved address is never sent and goes again, a local file's error does not`() =
         runTest {
-            val ground = Ground(this)
+            val ground = MockEngineFixture(this)
             val client =
                 ground.client { number ->
                     when (number) {
@@ -594,7 +594,7 @@ class RulesTest {
     @Test
     fun `the hook sees the attempt and its reason, and cannot touch method, body and key`() =
         runTest {
-            val ground = Ground(this)
+            val ground = MockEngineFixture(this)
             val seen = ArrayList<String>()
             val configure: ComebackRetryConfig.() -> Unit = {
                 modifyRequest { request ->
@@ -631,7 +631,7 @@ class RulesTest {
     @Test
     fun `hooks that throw change nothing`() =
         runTest {
-            val ground = Ground(this)
+            val ground = MockEngineFixture(this)
             val configure: ComebackRetryConfig.() -> Unit = {
                 policyFor = { error("policy") }
                 classify = { _, _, _ -> error("classify") }
@@ -646,7 +646,7 @@ class RulesTest {
     @Test
     fun `the app's word on a class counts, and never lifts what may be repeated`() =
         runTest {
-            val ground = Ground(this)
+            val ground = MockEngineFixture(this)
             val client =
                 ground.client(configure = {
                     classify =
@@ -661,7 +661,7 @@ class RulesTest {
     @Test
     fun `the client's monitor hears of each retry in Ktor's manner`() =
         runTest {
-            val ground = Ground(this)
+            val ground = MockEngineFixture(this)
             val heard = ArrayList<String>()
             val client =
                 ground.client { number ->
@@ -690,7 +690,7 @@ class RulesTest {
                 Triple(writable(), false, 1),
                 Triple(writable(), true, 2),
             )) {
-                val ground = Ground(this)
+                val ground = MockEngineFixture(this)
                 val client =
                     ground.client { number ->
                         ground.sent
@@ -711,7 +711,7 @@ class RulesTest {
     @Test
     fun `a channel that nobody asked for goes again`() =
         runTest {
-            val ground = Ground(this)
+            val ground = MockEngineFixture(this)
             val client = ground.client { number -> if (number == 1) throw ConnectException() else status(200) }
             assertEquals(200, client.post("http://host/") { setBody(readable()) }.status.value)
             assertEquals(2, ground.sent.size)
@@ -720,7 +720,7 @@ class RulesTest {
     @Test
     fun `what a body throws while it is written is the app's own fault`() =
         runTest {
-            val ground = Ground(this)
+            val ground = MockEngineFixture(this)
             val failing =
                 object : OutgoingContent.WriteChannelContent() {
                     override suspend fun writeTo(channel: ByteWriteChannel): Unit = throw IOException("of the body")
@@ -745,7 +745,7 @@ class RulesTest {
     @Test
     fun `a streamed response that goes again is closed before the wait`() =
         runTest {
-            val ground = Ground(this)
+            val ground = MockEngineFixture(this)
             val bodies = ArrayList<io.ktor.utils.io.ByteChannel>()
             val calls = ArrayList<kotlinx.coroutines.Job>()
             val client =
@@ -774,7 +774,7 @@ class RulesTest {
     @Test
     fun `a streamed body reaches the caller whole, however long after the head`() =
         runTest {
-            val ground = Ground(this)
+            val ground = MockEngineFixture(this)
             val body =
                 io.ktor.utils.io
                     .ByteChannel(autoFlush = true)
@@ -789,7 +789,7 @@ class RulesTest {
     @Test
     fun `an attempt given up in the moment its head comes leaves no half response`() =
         runTest {
-            val ground = Ground(this)
+            val ground = MockEngineFixture(this)
             ground.connectivity.available()
             val client =
                 ground.client { number ->
@@ -803,7 +803,7 @@ class RulesTest {
         }
 
     /** As an engine has it: it comes later than its head, and ends with its call. */
-    private fun TestScope.bodyOfThisCall(ground: Ground): ByteReadChannel {
+    private fun TestScope.bodyOfThisCall(ground: MockEngineFixture): ByteReadChannel {
         val body =
             io.ktor.utils.io
                 .ByteChannel(autoFlush = true)
@@ -824,7 +824,7 @@ class RulesTest {
     @Test
     fun `attempt_timeout spans all that a plugin further in sends for one attempt`() =
         runTest {
-            val ground = Ground(this)
+            val ground = MockEngineFixture(this)
             val signsIn =
                 createClientPlugin("SignsIn") {
                     on(Send) { request -> proceed(request).let { if (it.response.status.value == 401) proceed(request) else it } }
@@ -843,7 +843,7 @@ class RulesTest {
     @Test
     fun `the report is on a timeout outside that comes in a later attempt`() =
         runTest {
-            val ground = Ground(this)
+            val ground = MockEngineFixture(this)
             val client =
                 ground.client(before = { install(HttpTimeout) { requestTimeoutMillis = 3_000 } }) { number ->
                     if (number > 1) delay(60_000)
@@ -856,7 +856,7 @@ class RulesTest {
     @Test
     fun `an attempt on a network that is gone is begun anew when the next one is there`() =
         runTest {
-            val ground = Ground(this)
+            val ground = MockEngineFixture(this)
             ground.connectivity.available()
             val client =
                 ground.client { number ->
@@ -877,7 +877,7 @@ class RulesTest {
     @Test
     fun `a POST in flight, and a body on its way, are left alone on an edge`() =
         runTest {
-            val ground = Ground(this)
+            val ground = MockEngineFixture(this)
             ground.connectivity.available()
             val client =
                 ground.client {
@@ -895,7 +895,7 @@ class RulesTest {
     @Test
     fun `a second edge within a second begins the attempt anew when that second is over`() =
         runTest {
-            val ground = Ground(this)
+            val ground = MockEngineFixture(this)
             ground.connectivity.available()
             val client =
                 ground.client { number ->
@@ -914,7 +914,7 @@ class RulesTest {
     @Test
     fun `nothing is left of a call that is over`() =
         runTest {
-            val ground = Ground(this)
+            val ground = MockEngineFixture(this)
             val client = ground.client { number -> if (number == 1) status(503) else status(200) }
             client.get("http://host/")
             runCurrent()
@@ -929,7 +929,7 @@ class RulesTest {
     @Test
     fun `a Comeback that is closed lets requests pass`() =
         runTest {
-            val ground = Ground(this)
+            val ground = MockEngineFixture(this)
             ground.comeback.close()
             assertEquals(
                 503,

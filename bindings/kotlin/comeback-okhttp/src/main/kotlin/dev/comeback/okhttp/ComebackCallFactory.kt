@@ -7,7 +7,7 @@ import dev.comeback.okhttp.internal.AttemptEntry
 import dev.comeback.okhttp.internal.AttemptExit
 import dev.comeback.okhttp.internal.BlockNoting
 import dev.comeback.okhttp.internal.ClientEntry
-import dev.comeback.okhttp.internal.RetryCall
+import dev.comeback.okhttp.internal.FactoryCall
 import dev.comeback.okhttp.internal.Setup
 import dev.comeback.okhttp.internal.guarded
 import okhttp3.Call
@@ -57,5 +57,5 @@ public class ComebackCallFactory
                     addNetworkInterceptor(AttemptExit)
                 }.build()
 
-        override fun newCall(request: Request): Call = RetryCall(setup, client, request)
+        override fun newCall(request: Request): Call = FactoryCall(setup, client, request)
     }

@@ -7,16 +7,16 @@ import dev.comeback.NetworkState
 import dev.comeback.RetryPolicy
 import dev.comeback.driver.DriverFacts
 import dev.comeback.driver.OuterAttempt
-import dev.comeback.okhttp.internal.Attempted
+import dev.comeback.okhttp.internal.AttemptEnd
+import dev.comeback.okhttp.internal.BlockingLoop
 import dev.comeback.okhttp.internal.CallLayer
 import dev.comeback.okhttp.internal.FIRST_ERROR
 import dev.comeback.okhttp.internal.InnerCall
 import dev.comeback.okhttp.internal.MakeIdempotencyKey
-import dev.comeback.okhttp.internal.RetryLoop
 import dev.comeback.okhttp.internal.Setup
 import dev.comeback.okhttp.internal.asksForUpgrade
-import dev.comeback.okhttp.internal.attempted
 import dev.comeback.okhttp.internal.cutTimer
+import dev.comeback.okhttp.internal.makeAttempt
 import dev.comeback.okhttp.internal.runsAppsCode
 import dev.comeback.okhttp.internal.takesBody
 import dev.comeback.okhttp.internal.tellOnSameCall
@@ -58,15 +58,15 @@ public class ComebackInterceptor
             val policy = setup.policyFor(request)
             val facts = policy.driverFacts
             if (facts == null || comeback.isClosed || passes(call, request) || !layer.enter()) return chain.proceed(request)
-            var loop: RetryLoop? = null
+            var loop: BlockingLoop? = null
             try {
                 val began = comeback.time.nanos()
                 val noted = comeback.snapshot
                 val askedOn = setup.names?.network
-                var first: Attempted? = null
+                var first: AttemptEnd? = null
                 if (goesAsItIs(chain, request, facts, noted)) {
                     first =
-                        attempted(
+                        makeAttempt(
                             chain,
                             request,
                             layer,
@@ -77,7 +77,7 @@ public class ComebackInterceptor
                             if (isAllThereIs(response, noted)) return response
                         }
                 }
-                loop = RetryLoop(chain, request, setup, policy, facts, layer, began, askedOn, this)
+                loop = BlockingLoop(chain, request, setup, policy, facts, layer, began, askedOn, this)
                 return loop.run(noted, first)
             } catch (thrown: Throwable) {
                 if (thrown is IOException || thrown === loop?.foreign) throw thrown

@@ -30,7 +30,7 @@ internal class AttemptLimitsTest {
         policy: RetryPolicy,
         timeoutsOf: OkHttpClient.Builder.() -> Unit,
     ): List<List<Int>> =
-        Ground().use { ground ->
+        LoopbackFixture().use { ground ->
             val timeouts = Timeouts()
             ground.server.enqueue(status(503))
             val client =
@@ -87,7 +87,7 @@ internal class AttemptLimitsTest {
 
     @Test
     fun `a POST that its timeout ends while it connects has sent nothing, and goes again`() =
-        Ground(clock = SystemTime, driver = Driver.FACTORY).use { ground ->
+        LoopbackFixture(clock = SystemTime, driver = Driver.FACTORY).use { ground ->
             ServerSocket(0, 5, LOOPBACK).use { silent ->
                 val policy =
                     RetryPolicy {

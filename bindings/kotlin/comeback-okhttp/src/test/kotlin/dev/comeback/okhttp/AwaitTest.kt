@@ -34,7 +34,7 @@ internal class AwaitTest {
 
     @Test
     fun `the response comes as the call brings it`() =
-        Ground(driver = Driver.FACTORY).use { ground ->
+        LoopbackFixture(driver = Driver.FACTORY).use { ground ->
             ground.server.enqueue(status(503))
             val response = runBlocking { ground.calls().newCall(ground.request()).await() }
             response.use {
@@ -50,7 +50,7 @@ internal class AwaitTest {
 
     @Test
     fun `a failure comes with its report`() =
-        Ground(driver = Driver.FACTORY).use { ground ->
+        LoopbackFixture(driver = Driver.FACTORY).use { ground ->
             ground.server.enqueue(MockResponse.Builder().onResponseStart(CloseSocket()).build())
             val failure = assertFailsWith<IOException> { runBlocking { ground.calls().newCall(ground.post()).await() } }
             assertEquals(StopReason.NotRepeatable, failure.retryReport!!.reason)
@@ -58,7 +58,7 @@ internal class AwaitTest {
 
     @Test
     fun `cancelling the coroutine ends a wait, and with it the call`() =
-        Ground(clock = clock, driver = Driver.FACTORY).use { ground ->
+        LoopbackFixture(clock = clock, driver = Driver.FACTORY).use { ground ->
             ground.server.enqueue(status(503))
             val call = ground.calls().newCall(ground.request())
             runBlocking {
@@ -98,7 +98,7 @@ internal class AwaitTest {
         }
     }
 
-    private fun late(ground: Ground): Pair<FollowedBody, Response> {
+    private fun late(ground: LoopbackFixture): Pair<FollowedBody, Response> {
         val response = ground.calls().send(ground.request())
         response.close()
         val body = FollowedBody()
@@ -107,7 +107,7 @@ internal class AwaitTest {
 
     @Test
     fun `a response that comes after the cancel is closed`() =
-        Ground(driver = Driver.FACTORY).use { ground ->
+        LoopbackFixture(driver = Driver.FACTORY).use { ground ->
             val call = LateCall(ground.calls().newCall(ground.request()))
             val (body, response) = late(ground)
             runBlocking {
@@ -120,7 +120,7 @@ internal class AwaitTest {
 
     @Test
     fun `a response that a cancel meets before anybody has it is not closed on the thread that cancels`() =
-        Ground(driver = Driver.FACTORY).use { ground ->
+        LoopbackFixture(driver = Driver.FACTORY).use { ground ->
             val call = LateCall(ground.calls().newCall(ground.request()))
             val (body, response) = late(ground)
             runBlocking {

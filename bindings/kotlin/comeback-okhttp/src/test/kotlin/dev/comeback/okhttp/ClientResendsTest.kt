@@ -41,13 +41,13 @@ internal class ClientResendsTest(
     private fun assertSentOnce(
         policy: RetryPolicy,
         answer: MockResponse,
-    ) = Ground(driver = driver).use { ground ->
+    ) = LoopbackFixture(driver = driver).use { ground ->
         ground.server.enqueue(answer)
         ground.calls(policy).send(ground.post()).use { response ->
             assertEquals(answer.code, response.code)
             assertEquals(StopReason.NotRepeatable, response.retryReport!!.reason)
         }
-        assertEquals(listOf(Ground.BODY), ground.received().map { it.body?.utf8() })
+        assertEquals(listOf(LoopbackFixture.BODY), ground.received().map { it.body?.utf8() })
     }
 
     private fun MockWebServer.dropSecondRequest() {
@@ -58,7 +58,7 @@ internal class ClientResendsTest(
     @ParameterizedTest
     @MethodSource("policies")
     fun `a keyless POST whose pooled connection is dropped reaches the server once`(policy: RetryPolicy) =
-        Ground(driver = driver).use { ground ->
+        LoopbackFixture(driver = driver).use { ground ->
             ground.server.dropSecondRequest()
             val calls = ground.calls(policy)
             calls.send(ground.request()).close()
@@ -69,7 +69,7 @@ internal class ClientResendsTest(
     @ParameterizedTest
     @EnumSource(ClientResends::class)
     fun `a GET whose pooled connection is dropped goes again unnoticed unless the client may not re-send`(resends: ClientResends) =
-        Ground(driver = driver).use { ground ->
+        LoopbackFixture(driver = driver).use { ground ->
             ground.server.dropSecondRequest()
             val calls = ground.calls(RetryPolicy { clientResends = resends })
             calls.send(ground.request()).close()
@@ -83,7 +83,7 @@ internal class ClientResendsTest(
     fun `a GET reaches the server as often as its report says`(
         code: Int,
         retryAfter: String?,
-    ) = Ground(driver = driver).use { ground ->
+    ) = LoopbackFixture(driver = driver).use { ground ->
         repeat(20) { ground.server.enqueue(answer(code, retryAfter)) }
         ground.calls(RetryPolicy { maxAttempts = 4 }).send(ground.request()).use { response ->
             assertEquals(code, response.code)
@@ -97,7 +97,7 @@ internal class ClientResendsTest(
     fun `whoever stands outside sees the headers that the server sent`(
         code: Int,
         retryAfter: String?,
-    ) = Ground(driver = driver).use { ground ->
+    ) = LoopbackFixture(driver = driver).use { ground ->
         ground.server.enqueue(answer(code, retryAfter))
         val atNetwork = CopyOnWriteArrayList<Headers>()
         val calls =
@@ -116,7 +116,7 @@ internal class ClientResendsTest(
     fun `an interceptor further in reads the same wait`(
         code: Int,
         retryAfter: String?,
-    ) = Ground(driver = driver).use { ground ->
+    ) = LoopbackFixture(driver = driver).use { ground ->
         ground.server.enqueue(answer(code, retryAfter))
         val read = CopyOnWriteArrayList<Long?>()
         val calls =
@@ -145,7 +145,7 @@ internal class ClientResendsTest(
     @ParameterizedTest
     @ValueSource(booleans = [true, false])
     fun `a keyless POST still tries every address of a host`(fastFallback: Boolean) =
-        Ground(driver = driver).use { ground ->
+        LoopbackFixture(driver = driver).use { ground ->
             val calls =
                 ground.calls {
                     fastFallback(fastFallback)
@@ -158,7 +158,7 @@ internal class ClientResendsTest(
     @ParameterizedTest
     @EnumSource(ClientResends::class)
     fun `a misdirected request was not processed and goes over a connection of its own`(resends: ClientResends) =
-        Ground({
+        LoopbackFixture({
             useHttps(Certificates.server.sslSocketFactory())
         }, driver = driver).use { ground ->
             ground.server.enqueue(MockResponse())
@@ -177,18 +177,18 @@ internal class ClientResendsTest(
     @ParameterizedTest
     @ValueSource(ints = [307, 308])
     fun `a redirect that keeps the body is followed`(code: Int) =
-        Ground(driver = driver).use { ground ->
+        LoopbackFixture(driver = driver).use { ground ->
             ground.server.enqueue(status(code, "Location" to "/elsewhere"))
             assertEquals(200, ground.calls(RetryPolicy.PAYMENT).outcomeOf(ground.post()))
             assertEquals(
-                listOf("/" to Ground.BODY, "/elsewhere" to Ground.BODY),
+                listOf("/" to LoopbackFixture.BODY, "/elsewhere" to LoopbackFixture.BODY),
                 ground.received().map { it.url.encodedPath to it.body?.utf8() },
             )
         }
 
     @Test
     fun `a token is refreshed and the request sent with it`() =
-        Ground(driver = driver).use { ground ->
+        LoopbackFixture(driver = driver).use { ground ->
             ground.server.enqueue(status(401))
             val client =
                 ground.calls(RetryPolicy.PAYMENT) {
@@ -201,7 +201,7 @@ internal class ClientResendsTest(
                 }
             assertEquals(200, client.outcomeOf(ground.post()))
             assertEquals(
-                listOf(null to Ground.BODY, "fresh" to Ground.BODY),
+                listOf(null to LoopbackFixture.BODY, "fresh" to LoopbackFixture.BODY),
                 ground.received().map { it.headers["Authorization"] to it.body?.utf8() },
             )
         }

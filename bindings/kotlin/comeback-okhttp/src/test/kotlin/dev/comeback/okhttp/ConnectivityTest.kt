@@ -37,17 +37,17 @@ internal class ConnectivityTest(
             jitter = Jitter.NONE
         }
 
-    private fun Ground.isLost() = server.enqueue(MockResponse.Builder().onResponseStart(CloseSocket()).build())
+    private fun LoopbackFixture.isLost() = server.enqueue(MockResponse.Builder().onResponseStart(CloseSocket()).build())
 
-    private fun Ground.flap() {
+    private fun LoopbackFixture.flap() {
         connectivity.lost()
         connectivity.available()
     }
 
-    private fun Ground.resumed() = heard<RetryEvent.Resumed>()
+    private fun LoopbackFixture.resumed() = heard<RetryEvent.Resumed>()
 
-    private fun online(test: (Ground) -> Unit) =
-        Ground(driver = driver).use { ground ->
+    private fun online(test: (LoopbackFixture) -> Unit) =
+        LoopbackFixture(driver = driver).use { ground ->
             ground.connectivity.available()
             test(ground)
         }
@@ -70,7 +70,7 @@ internal class ConnectivityTest(
         clock.assertPrompt {
             val woken = CompletableFuture<Long>()
             val noting = RetryListener { if (it is RetryEvent.Resumed) woken.complete(System.nanoTime()) }
-            Ground(driver = driver, clock = clock, configureComeback = { listener = noting }).use { ground ->
+            LoopbackFixture(driver = driver, clock = clock, configureComeback = { listener = noting }).use { ground ->
                 ground.connectivity.available()
                 ground.isLost()
                 ground.calls(slow).newCall(ground.request()).future()

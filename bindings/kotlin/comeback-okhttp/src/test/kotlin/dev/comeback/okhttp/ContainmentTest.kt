@@ -38,7 +38,7 @@ internal class ContainmentTest(
 
     @Test
     fun `a listener that throws changes nothing`() =
-        Ground(driver = driver, configureComeback = { listener = RetryListener { throw Fault() } }).use { ground ->
+        LoopbackFixture(driver = driver, configureComeback = { listener = RetryListener { throw Fault() } }).use { ground ->
             ground.server.enqueue(status(503))
             assertEquals(200, ground.calls().outcomeOf(ground.request()))
         }
@@ -46,7 +46,7 @@ internal class ContainmentTest(
     @Test
     fun `a listener that calls itself for ever changes nothing`() {
         fun forEver(n: Int): Int = forEver(n + 1) + 1
-        Ground(driver = driver, configureComeback = { listener = RetryListener { forEver(0) } }).use { ground ->
+        LoopbackFixture(driver = driver, configureComeback = { listener = RetryListener { forEver(0) } }).use { ground ->
             ground.server.enqueue(status(503))
             assertEquals(200, ground.calls().outcomeOf(ground.request()))
         }
@@ -54,7 +54,7 @@ internal class ContainmentTest(
 
     @Test
     fun `a response that another interceptor left open is an I O error for the next attempt, not a crash`() =
-        Ground(driver = driver).use { ground ->
+        LoopbackFixture(driver = driver).use { ground ->
             assumeTrue(driver == Driver.INTERCEPTOR, "the factory's next attempt is a call of its own")
             ground.server.enqueue(MockResponse(code = 503, body = "busy"))
             val leaking =
@@ -68,7 +68,7 @@ internal class ContainmentTest(
 
     @Test
     fun `whatever breaks between two attempts is an I O error with a report, after the final event`() =
-        Ground(driver = driver).use { ground ->
+        LoopbackFixture(driver = driver).use { ground ->
             ground.server.enqueue(status(503))
             val retrying = ComebackInterceptor(ground.comeback)
             val broken =
@@ -99,7 +99,7 @@ internal class ContainmentTest(
 
     @Test
     fun `hooks that throw count as hooks that said nothing`() =
-        Ground(driver = driver).use { ground ->
+        LoopbackFixture(driver = driver).use { ground ->
             ground.server.enqueue(status(503))
             val client =
                 ground.calls(configure = {
@@ -119,7 +119,7 @@ internal class ContainmentTest(
 
                 override fun subscribe(onChange: () -> Unit): Subscription = throw Fault()
             }
-        Ground(driver = driver, configureComeback = { connectivity = broken }).use { ground ->
+        LoopbackFixture(driver = driver, configureComeback = { connectivity = broken }).use { ground ->
             ground.server.enqueue(status(503))
             assertEquals(200, ground.calls().outcomeOf(ground.request()))
         }
@@ -127,7 +127,7 @@ internal class ContainmentTest(
 
     @Test
     fun `a panic while deciding delivers the response there is, open`() =
-        Ground(driver = driver, configureComeback = WatchedCore("decide")::putInto).use { ground ->
+        LoopbackFixture(driver = driver, configureComeback = WatchedCore("decide")::putInto).use { ground ->
             ground.server.enqueue(MockResponse(code = 503, body = "busy"))
             ground.calls().send(ground.request()).use { response ->
                 assertEquals("busy", response.body.string())
@@ -139,7 +139,7 @@ internal class ContainmentTest(
 
     @Test
     fun `a panic while deciding throws the failure there is`() =
-        Ground(driver = driver, configureComeback = WatchedCore("decide")::putInto).use { ground ->
+        LoopbackFixture(driver = driver, configureComeback = WatchedCore("decide")::putInto).use { ground ->
             val failure = IOException()
             val client = ground.calls { addInterceptor { throw failure } }
             assertEquals(failure, assertFailsWith<IOException> { client.send(ground.request()) })
@@ -148,7 +148,7 @@ internal class ContainmentTest(
 
     @Test
     fun `a panic while waiting is an I O error, since the response is closed by then`() =
-        Ground(driver = driver, configureComeback = WatchedCore("resume")::putInto).use { ground ->
+        LoopbackFixture(driver = driver, configureComeback = WatchedCore("resume")::putInto).use { ground ->
             ground.server.enqueue(status(503))
             val failure = assertFailsWith<IOException> { ground.calls().send(ground.request()) }
             assertEquals(StopReason.Internal, failure.retryReport!!.reason)
@@ -156,7 +156,7 @@ internal class ContainmentTest(
 
     @Test
     fun `a response body that cannot even be closed is no reason to fail`() =
-        Ground(driver = driver).use { ground ->
+        LoopbackFixture(driver = driver).use { ground ->
             ground.server.enqueue(status(503))
             val client =
                 ground.calls {
@@ -195,7 +195,7 @@ internal class ContainmentTest(
 
     @Test
     fun `an exception whose own methods throw is passed on all the same`() =
-        Ground(driver = driver).use { ground ->
+        LoopbackFixture(driver = driver).use { ground ->
             val weird =
                 object : IOException() {
                     override val cause: Throwable get() = throw Fault()
@@ -206,7 +206,7 @@ internal class ContainmentTest(
 
     @Test
     fun `a hook cannot read a body, and the app still gets it whole`() =
-        Ground(driver = driver).use { ground ->
+        LoopbackFixture(driver = driver).use { ground ->
             var read: Result<String>? = null
             val client =
                 ground.calls(configure = {
@@ -222,7 +222,7 @@ internal class ContainmentTest(
 
     @Test
     fun `a hook may make a good response a bad one, but not lift what may be repeated`() =
-        Ground(driver = driver).use { ground ->
+        LoopbackFixture(driver = driver).use { ground ->
             ground.server.enqueue(MockResponse.Builder().addHeader("X-Problem", "busy").build())
             ground.server.enqueue(MockResponse.Builder().addHeader("X-Problem", "busy").build())
             val client =
@@ -236,7 +236,7 @@ internal class ContainmentTest(
 
     @Test
     fun `policyFor chooses, and a request's own policy comes before it`() =
-        Ground(driver = driver).use { ground ->
+        LoopbackFixture(driver = driver).use { ground ->
             val client =
                 ground.calls(configure = {
                     policyFor = { request ->

@@ -50,7 +50,7 @@ internal class EndedWaitTest(
             jitter = Jitter.NONE
         }
 
-    private fun onEndlessGround(test: (Ground) -> Unit) = Ground(driver = driver, clock = clock).use(test)
+    private fun onEndlessGround(test: (LoopbackFixture) -> Unit) = LoopbackFixture(driver = driver, clock = clock).use(test)
 
     private fun <T> failureOf(future: CompletableFuture<T>): Throwable =
         assertFailsWith<ExecutionException> { future.get(10, TimeUnit.SECONDS) }.cause!!
@@ -67,10 +67,10 @@ internal class EndedWaitTest(
         return TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - before)
     }
 
-    private fun promptlyOnEndlessGround(tryOnce: (Ground) -> Long) =
-        clock.assertPrompt { Ground(driver = driver, clock = clock).use(tryOnce) }
+    private fun promptlyOnEndlessGround(tryOnce: (LoopbackFixture) -> Long) =
+        clock.assertPrompt { LoopbackFixture(driver = driver, clock = clock).use(tryOnce) }
 
-    private fun Ground.endReason() = heard<RetryEvent.Finished>().single().reason
+    private fun LoopbackFixture.endReason() = heard<RetryEvent.Finished>().single().reason
 
     @Test
     fun `a cancel ends a wait within 50 ms`() =
@@ -91,7 +91,7 @@ internal class EndedWaitTest(
     fun `a cancel between failure and wait is not lost`() {
         lateinit var call: Call
         val cancelling = RetryListener { if (it is RetryEvent.WaitPlanned) call.cancel() }
-        Ground(driver = driver, clock = clock, configureComeback = { listener = cancelling }).use { ground ->
+        LoopbackFixture(driver = driver, clock = clock, configureComeback = { listener = cancelling }).use { ground ->
             ground.server.enqueue(status(503))
             call = ground.calls(policy).newCall(ground.request())
             assertEquals("Canceled", assertFailsWith<IOException> { call.execute() }.message)
@@ -129,7 +129,7 @@ internal class EndedWaitTest(
 
     @Test
     fun `the client's own timeout is told from a cancel, even if an interceptor outside used most of it`() =
-        Ground(driver = driver, clock = clock).use { ground ->
+        LoopbackFixture(driver = driver, clock = clock).use { ground ->
             ground.server.enqueue(status(503))
             val client =
                 ground.remember(
@@ -148,7 +148,7 @@ internal class EndedWaitTest(
 
     @Test
     fun `no wait is begun that the call's own deadline would cut short`() =
-        Ground(driver = driver).use { ground ->
+        LoopbackFixture(driver = driver).use { ground ->
             ground.server.enqueue(status(503))
             val hourly =
                 RetryPolicy {
@@ -164,7 +164,7 @@ internal class EndedWaitTest(
 
     @Test
     fun `a timeout of the client that no clock reaches is none`() =
-        Ground(driver = driver).use { ground ->
+        LoopbackFixture(driver = driver).use { ground ->
             ground.time.advance(1)
             ground.server.enqueue(status(503))
             val call = ground.calls(policy).newCall(ground.request())
@@ -214,7 +214,7 @@ internal class EndedWaitTest(
 
     @Test
     fun `after closing Comeback requests go once`() =
-        Ground(driver = driver).use { ground ->
+        LoopbackFixture(driver = driver).use { ground ->
             val client = ground.calls()
             ground.comeback.close()
             ground.server.enqueue(status(503))
@@ -224,7 +224,7 @@ internal class EndedWaitTest(
 
     @Test
     fun `a cancelled attempt is not retried`() =
-        Ground(driver = driver).use { ground ->
+        LoopbackFixture(driver = driver).use { ground ->
             ground.server.enqueue(MockResponse.Builder().onResponseStart(Stall).build())
             val call = ground.calls().newCall(ground.request())
             val future = call.future()
@@ -237,7 +237,7 @@ internal class EndedWaitTest(
 
     @Test
     fun `an attempt that the client's timeout ended is not retried`() =
-        Ground(driver = driver).use { ground ->
+        LoopbackFixture(driver = driver).use { ground ->
             ground.server.enqueue(MockResponse.Builder().onResponseStart(Stall).build())
             val client = ground.calls { callTimeout(Duration.ofMillis(200)) }
             assertEquals("timeout", assertFailsWith<InterruptedIOException> { client.send(ground.request()) }.message)
@@ -250,7 +250,7 @@ internal class EndedWaitTest(
     @Test
     fun `an interrupted attempt is not retried, and the flag is set`() {
         assumeTrue(driver != Driver.ENQUEUED, NO_THREAD)
-        Ground(driver = driver).use { ground ->
+        LoopbackFixture(driver = driver).use { ground ->
             val client = ground.calls { addInterceptor { throw InterruptedIOException("interrupted") } }
             assertFailsWith<InterruptedIOException> { client.send(ground.request()) }
             assertTrue(Thread.interrupted())
@@ -261,7 +261,7 @@ internal class EndedWaitTest(
     @Test
     fun `an interrupt while a connection is made is not retried, and the flag is set`() {
         assumeTrue(driver != Driver.ENQUEUED, NO_THREAD)
-        Ground(driver = driver).use { ground ->
+        LoopbackFixture(driver = driver).use { ground ->
             // OkHttp's own call throws InterruptedException here, and the flag is gone.
             Thread.currentThread().interrupt()
             val failure = runCatching { ground.calls().send(ground.request()) }.exceptionOrNull()
@@ -297,7 +297,7 @@ internal class EndedWaitTest(
 
     @Test
     fun `a policy that cuts at the deadline ends an attempt in flight, as a timeout and not as a cancel`() =
-        Ground(clock = SystemTime, driver = driver).use { ground ->
+        LoopbackFixture(clock = SystemTime, driver = driver).use { ground ->
             ground.server.enqueue(MockResponse.Builder().onResponseStart(Stall).build())
             val cutting =
                 RetryPolicy {
@@ -312,7 +312,7 @@ internal class EndedWaitTest(
 
     @Test
     fun `a cut request that may not be repeated says that`() =
-        Ground(driver = driver).use { ground ->
+        LoopbackFixture(driver = driver).use { ground ->
             ground.server.enqueue(MockResponse.Builder().onResponseStart(Stall).build())
             val cutting =
                 RetryPolicy {
@@ -325,7 +325,7 @@ internal class EndedWaitTest(
 
     @Test
     fun `under such a policy a cancel is still a cancel`() =
-        Ground(driver = driver).use { ground ->
+        LoopbackFixture(driver = driver).use { ground ->
             ground.server.enqueue(MockResponse.Builder().onResponseStart(Stall).build())
             val call = ground.calls(RetryPolicy.READ).newCall(ground.request())
             val future = call.future()
@@ -336,7 +336,7 @@ internal class EndedWaitTest(
 
     @Test
     fun `the cut ends with the response head`() =
-        Ground(driver = driver).use { ground ->
+        LoopbackFixture(driver = driver).use { ground ->
             val slow =
                 MockResponse
                     .Builder()
@@ -359,7 +359,7 @@ internal class EndedWaitTest(
         @JvmStatic
         @BeforeAll
         fun warmUp() =
-            Ground().use { ground ->
+            LoopbackFixture().use { ground ->
                 ground.server.enqueue(status(503))
                 ground.calls().send(ground.request()).close()
             }

@@ -36,19 +36,19 @@ import kotlin.test.assertIs
 internal class EvidenceTest(
     private val driver: Driver,
 ) {
-    private fun ground() = Ground(driver = driver)
+    private fun ground() = LoopbackFixture(driver = driver)
 
-    private fun Ground.dieAfterRequest() = server.enqueue(MockResponse.Builder().onResponseStart(CloseSocket()).build())
+    private fun LoopbackFixture.dieAfterRequest() = server.enqueue(MockResponse.Builder().onResponseStart(CloseSocket()).build())
 
     /** Nobody listens there. */
-    private val refused: HttpUrl = Ground().use { it.url() }
+    private val refused: HttpUrl = LoopbackFixture().use { it.url() }
 
     private fun Request.to(url: HttpUrl) = newBuilder().url(url).build()
 
-    private fun Ground.posts() = received().count { it.method == "POST" }
+    private fun LoopbackFixture.posts() = received().count { it.method == "POST" }
 
     /** A keyless POST through [calls] fails, the server has seen it once, and the report does not deny it. */
-    private fun Ground.assertArrivedOnce(calls: Call.Factory) {
+    private fun LoopbackFixture.assertArrivedOnce(calls: Call.Factory) {
         val failure = assertFailsWith<IOException> { calls.send(post()) }
         assertEquals(1, posts())
         assertEquals(StopReason.NotRepeatable, failure.retryReport!!.reason)
@@ -294,7 +294,7 @@ internal class EvidenceTest(
     fun `a key that an interceptor makes anew each time makes nothing repeatable`() =
         ground().use { ground ->
             ground.server.enqueue(status(503))
-            val calls = ground.calls { addInterceptor(changing { header(Ground.KEY, UUID.randomUUID().toString()) }) }
+            val calls = ground.calls { addInterceptor(changing { header(LoopbackFixture.KEY, UUID.randomUUID().toString()) }) }
             calls.send(ground.post()).use { assertEquals(StopReason.NotRepeatable, it.retryReport!!.reason) }
             assertEquals(1, ground.server.requestCount)
         }
@@ -303,10 +303,10 @@ internal class EvidenceTest(
     fun `a caller's key that an interceptor replaces is none either`() =
         ground().use { ground ->
             ground.server.enqueue(status(503))
-            val calls = ground.calls { addInterceptor(changing { header(Ground.KEY, UUID.randomUUID().toString()) }) }
+            val calls = ground.calls { addInterceptor(changing { header(LoopbackFixture.KEY, UUID.randomUUID().toString()) }) }
             calls
                 .send(
-                    ground.post { header(Ground.KEY, "the caller's") },
+                    ground.post { header(LoopbackFixture.KEY, "the caller's") },
                 ).use { assertEquals(StopReason.NotRepeatable, it.retryReport!!.reason) }
             assertEquals(1, ground.server.requestCount)
         }
@@ -335,7 +335,7 @@ internal class EvidenceTest(
     fun `a proxy that refuses a tunnel is asked once, one that only cannot is asked again`(
         code: Int,
         connects: Int,
-    ) = Ground(driver = driver).use { ground ->
+    ) = LoopbackFixture(driver = driver).use { ground ->
         val proxy = TunnelRefusing(code).also { it.start() }
         proxy.use {
             val calls = ground.calls { proxy(Proxy(Proxy.Type.HTTP, InetSocketAddress(LOOPBACK, it.port))) }

@@ -43,14 +43,14 @@ internal class FactoryTest {
     /** Unit, whatever [test] returns: a test method that returns a value is not run. */
     private fun onGround(
         driver: Driver = Driver.FACTORY,
-        test: (Ground) -> Unit,
-    ) = Ground(driver = driver).use(test)
+        test: (LoopbackFixture) -> Unit,
+    ) = LoopbackFixture(driver = driver).use(test)
 
     private fun stalled() = MockResponse.Builder().onResponseStart(Stall).build()
 
     @Test
     fun `five calls that sleep do not hinder a sixth to the same host`() =
-        Ground(clock = clock, driver = Driver.FACTORY).use { ground ->
+        LoopbackFixture(clock = clock, driver = Driver.FACTORY).use { ground ->
             repeat(5) { ground.server.enqueue(status(503)) }
             val calls = ground.calls()
             val sleeping = List(5) { calls.newCall(ground.request()).future() }
@@ -71,7 +71,7 @@ internal class FactoryTest {
 
     @Test
     fun `a thousand waiting calls hold no thread`() =
-        Ground(clock = clock, driver = Driver.FACTORY).use { ground ->
+        LoopbackFixture(clock = clock, driver = Driver.FACTORY).use { ground ->
             val answers = Interceptor { chain -> answer(chain, 503) }
             val calls = ground.calls { addInterceptor(answers) }
             val waiting = List(1_000) { calls.newCall(ground.request()).also { call -> call.future() } }
@@ -238,7 +238,7 @@ internal class FactoryTest {
 
     @Test
     fun `a flapping link begins an attempt anew once a second at most`() =
-        Ground(clock = SystemTime, driver = Driver.ENQUEUED).use { ground ->
+        LoopbackFixture(clock = SystemTime, driver = Driver.ENQUEUED).use { ground ->
             ground.connectivity.available(handle = 1)
             repeat(3) { ground.server.enqueue(stalled()) }
             val response = CompletableFuture.supplyAsync { ground.calls().send(ground.request()) }
@@ -295,7 +295,7 @@ internal class FactoryTest {
     @ParameterizedTest
     @EnumSource(Driver::class)
     fun `a call that is cancelled before it runs tells its listener once, as OkHttp's own do`(driver: Driver): Unit =
-        Ground(driver = driver).use { ground ->
+        LoopbackFixture(driver = driver).use { ground ->
             val heard = CopyOnWriteArrayList<String>()
             val listener =
                 object : EventListener() {
@@ -321,7 +321,7 @@ internal class FactoryTest {
 
     @Test
     fun `a cancel in a wait is heard by the call's own listener, and not by the client's, which has no call then`(): Unit =
-        Ground(clock = clock, driver = Driver.FACTORY).use { ground ->
+        LoopbackFixture(clock = clock, driver = Driver.FACTORY).use { ground ->
             ground.server.enqueue(status(503))
             val heard = CopyOnWriteArrayList<String>()
 
@@ -421,7 +421,7 @@ internal class FactoryTest {
     @Test
     fun `a client that was shut down during the wait ends the call`() {
         lateinit var client: OkHttpClient
-        Ground(driver = Driver.ENQUEUED).use { ground ->
+        LoopbackFixture(driver = Driver.ENQUEUED).use { ground ->
             ground.server.enqueue(status(503))
             val calls = ground.calls(RetryPolicy { jitter = Jitter.NONE })
             client = calls.client
@@ -433,7 +433,7 @@ internal class FactoryTest {
 
     @Test
     fun `an attempt's number is on its request, for listeners to which each is a call`() =
-        Ground(driver = Driver.FACTORY).use { ground ->
+        LoopbackFixture(driver = Driver.FACTORY).use { ground ->
             repeat(2) { ground.server.enqueue(status(503)) }
             val heard = CopyOnWriteArrayList<String>()
             val listener =

@@ -52,7 +52,7 @@ internal class FirstAttemptTest(
     @ParameterizedTest
     @ValueSource(strings = ["default", "read"])
     fun `the app's own timeouts hold, though longer than any deadline`(preset: String) =
-        Ground(driver = driver).use { ground ->
+        LoopbackFixture(driver = driver).use { ground ->
             val seen = Seen()
             val policy = if (preset == "read") RetryPolicy.READ else RetryPolicy.DEFAULT
             val client =
@@ -67,7 +67,7 @@ internal class FirstAttemptTest(
 
     @Test
     fun `a GET goes as the request it is, unheard, through the client's own pool`() =
-        Ground(driver = driver).use { ground ->
+        LoopbackFixture(driver = driver).use { ground ->
             assumeTrue(driver == Driver.INTERCEPTOR, "the factory listens to every attempt")
             val seen = Seen()
             val appsOwn = object : EventListener() {}
@@ -88,7 +88,7 @@ internal class FirstAttemptTest(
 
     @Test
     fun `where nobody listens a good answer is returned as it came, and a bad one goes again as ever`() =
-        Ground(driver = driver, configureComeback = { listener = null }).use { ground ->
+        LoopbackFixture(driver = driver, configureComeback = { listener = null }).use { ground ->
             val answers = ArrayList<Response>()
             val client = ground.calls { addInterceptor { chain -> chain.proceed(chain.request()).also { answers += it } } }
             client.send(ground.request()).use { assertSame(answers.single(), it) }
@@ -102,7 +102,7 @@ internal class FirstAttemptTest(
 
     @Test
     fun `an upload that takes longer than max_elapsed completes`() =
-        Ground(driver = driver).use { ground ->
+        LoopbackFixture(driver = driver).use { ground ->
             val slowBody =
                 object : RequestBody() {
                     override fun contentType(): MediaType? = null
@@ -127,7 +127,7 @@ internal class FirstAttemptTest(
 
     @Test
     fun `server-sent events stay open`() =
-        Ground(driver = driver).use { ground ->
+        LoopbackFixture(driver = driver).use { ground ->
             val events = MockResponse.Builder().addHeader("Content-Type", "text/event-stream").chunkedBody("data: one\n\ndata: two\n\n", 11)
             ground.server.enqueue(events.throttleBody(16, 300, TimeUnit.MILLISECONDS).build())
             ground.calls(RetryPolicy.READ).send(ground.request()).use { response ->
@@ -141,7 +141,7 @@ internal class FirstAttemptTest(
 
     @Test
     fun `an app's own I O exception has its own meaning and is not retried`() =
-        Ground(driver = driver).use { ground ->
+        LoopbackFixture(driver = driver).use { ground ->
             val expired = SessionExpired()
             val client = ground.calls { addInterceptor { throw expired } }
             val thrown = assertFailsWith<SessionExpired> { client.send(ground.request()) }
@@ -152,7 +152,7 @@ internal class FirstAttemptTest(
 
     @Test
     fun `another interceptor's bug comes out as it is, after the final event`() =
-        Ground(driver = driver).use { ground ->
+        LoopbackFixture(driver = driver).use { ground ->
             assumeTrue(driver != Driver.ENQUEUED, "OkHttp lets it go to the thread, and the callback hear of an IOException")
             val bug = NullPointerException("not ours")
             val client = ground.calls { addInterceptor { throw bug } }
@@ -163,7 +163,7 @@ internal class FirstAttemptTest(
 
     @Test
     fun `an error status that is no cause for a retry is delivered untouched`() =
-        Ground(driver = driver).use { ground ->
+        LoopbackFixture(driver = driver).use { ground ->
             ground.server.enqueue(MockResponse(code = 404, body = "nothing here"))
             val request = ground.request()
             ground.calls().send(request).use { response ->
@@ -176,7 +176,7 @@ internal class FirstAttemptTest(
 
     @Test
     fun `a body that was wrapped on its way is the app's own again on the response`() =
-        Ground(driver = driver).use { ground ->
+        LoopbackFixture(driver = driver).use { ground ->
             val request = ground.post()
             ground.calls(RetryPolicy.PAYMENT).send(request).use { response ->
                 assertSame(request.body, response.request.body)
@@ -185,7 +185,7 @@ internal class FirstAttemptTest(
 
     @Test
     fun `a report does not stay on requests that are made from a delivered one`() =
-        Ground(driver = driver).use { ground ->
+        LoopbackFixture(driver = driver).use { ground ->
             ground.server.enqueue(status(503))
             val client = ground.calls()
             val first: Request = client.send(ground.request()).use { it.request }
@@ -195,7 +195,7 @@ internal class FirstAttemptTest(
     @Test
     fun `a first-try success asks the core nothing, at start-up neither`() {
         val core = WatchedCore()
-        Ground(driver = driver, configureComeback = core::putInto).use { ground ->
+        LoopbackFixture(driver = driver, configureComeback = core::putInto).use { ground ->
             assertEquals(200, ground.calls().outcomeOf(ground.request()))
             assertEquals(200, ground.calls(RetryPolicy.PAYMENT).outcomeOf(ground.post()))
             assertEquals(emptyList(), core.askedBy(Thread.currentThread()))

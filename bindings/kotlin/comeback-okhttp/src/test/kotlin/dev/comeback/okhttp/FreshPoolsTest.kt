@@ -20,18 +20,18 @@ import kotlin.test.assertEquals
 internal class FreshPoolsTest(
     private val driver: Driver,
 ) {
-    private fun online(test: (Ground) -> Unit) =
-        Ground(driver = driver).use { ground ->
+    private fun online(test: (LoopbackFixture) -> Unit) =
+        LoopbackFixture(driver = driver).use { ground ->
             ground.connectivity.available(handle = 1)
             test(ground)
         }
 
     /** Another default network, as from Wi-Fi to cellular. */
-    private fun Ground.moveOn(handle: Long = 2) = connectivity.available(handle)
+    private fun LoopbackFixture.moveOn(handle: Long = 2) = connectivity.available(handle)
 
-    private fun Ground.connections() = received().map { it.connectionIndex }
+    private fun LoopbackFixture.connections() = received().map { it.connectionIndex }
 
-    private fun Call.Factory.get(ground: Ground) = assertEquals(200, outcomeOf(ground.request()))
+    private fun Call.Factory.get(ground: LoopbackFixture) = assertEquals(200, outcomeOf(ground.request()))
 
     @Test
     fun `on the same path connections are reused`() =

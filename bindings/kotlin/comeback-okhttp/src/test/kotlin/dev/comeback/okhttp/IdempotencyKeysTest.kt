@@ -17,13 +17,13 @@ import kotlin.test.assertNotEquals
 internal class IdempotencyKeysTest(
     private val driver: Driver,
 ) {
-    private fun Ground.keys(header: String = Ground.KEY) = received().map { it.headers[header] }
+    private fun LoopbackFixture.keys(header: String = LoopbackFixture.KEY) = received().map { it.headers[header] }
 
     private val making = RetryPolicy { makeKey = true }
 
     @Test
     fun `one key serves all attempts and redirects of a call`() =
-        Ground(driver = driver).use { ground ->
+        LoopbackFixture(driver = driver).use { ground ->
             repeat(2) { ground.server.enqueue(status(503)) }
             ground.server.enqueue(status(307, "Location" to "/elsewhere"))
             assertEquals(200, ground.calls().outcomeOf(ground.post { makeIdempotencyKey() }))
@@ -35,7 +35,7 @@ internal class IdempotencyKeysTest(
 
     @Test
     fun `every call has its own key`() =
-        Ground(driver = driver).use { ground ->
+        LoopbackFixture(driver = driver).use { ground ->
             val client = ground.calls(making)
             repeat(5) { client.outcomeOf(ground.post()) }
             assertEquals(5, ground.keys().toSet().size)
@@ -43,33 +43,33 @@ internal class IdempotencyKeysTest(
 
     @Test
     fun `the caller's key is never overwritten`() =
-        Ground(driver = driver).use { ground ->
+        LoopbackFixture(driver = driver).use { ground ->
             ground.server.enqueue(status(503))
-            ground.calls(making).outcomeOf(ground.post { header(Ground.KEY, "mine").makeIdempotencyKey() })
+            ground.calls(making).outcomeOf(ground.post { header(LoopbackFixture.KEY, "mine").makeIdempotencyKey() })
             assertEquals(listOf<String?>("mine", "mine"), ground.keys())
         }
 
     @Test
     fun `an empty key is the caller's too, but it makes nothing repeatable`() =
-        Ground(driver = driver).use { ground ->
+        LoopbackFixture(driver = driver).use { ground ->
             ground.server.enqueue(status(503))
-            ground.calls(making).outcomeOf(ground.post { header(Ground.KEY, "") })
+            ground.calls(making).outcomeOf(ground.post { header(LoopbackFixture.KEY, "") })
             assertEquals(listOf<String?>(""), ground.keys())
         }
 
     @Test
     fun `no key is made unless policy or request ask, and then only for POST and PATCH`() =
-        Ground(driver = driver).use { ground ->
+        LoopbackFixture(driver = driver).use { ground ->
             ground.calls().outcomeOf(ground.post())
             val client = ground.calls(making)
             client.outcomeOf(ground.request())
-            client.outcomeOf(ground.request("PUT", Ground.BODY.toRequestBody()))
+            client.outcomeOf(ground.request("PUT", LoopbackFixture.BODY.toRequestBody()))
             assertEquals(listOf(null, null, null), ground.keys())
         }
 
     @Test
     fun `header and form are the policy's`() =
-        Ground(driver = driver).use { ground ->
+        LoopbackFixture(driver = driver).use { ground ->
             val policy =
                 RetryPolicy {
                     keyHeader = "X-Request-Key"
@@ -83,7 +83,7 @@ internal class IdempotencyKeysTest(
 
     @Test
     fun `a retry layer outside sends the same key again, but another request of the same call has another`() =
-        Ground(driver = driver).use { ground ->
+        LoopbackFixture(driver = driver).use { ground ->
             val other = ground.request("PATCH", "another".toRequestBody())
             val client =
                 ground.remember(
@@ -104,19 +104,19 @@ internal class IdempotencyKeysTest(
 
     @Test
     fun `409 is retried only where the policy lists it, and only with a key`() =
-        Ground(driver = driver).use { ground ->
+        LoopbackFixture(driver = driver).use { ground ->
             val inProgress = RetryPolicy { retryStatuses = setOf(409, 503) }
             ground.server.enqueue(status(409))
-            assertEquals(200, ground.calls(inProgress).outcomeOf(ground.post { header(Ground.KEY, "k") }))
+            assertEquals(200, ground.calls(inProgress).outcomeOf(ground.post { header(LoopbackFixture.KEY, "k") }))
             ground.server.enqueue(status(409))
             assertEquals(409, ground.calls(inProgress).outcomeOf(ground.post()))
             ground.server.enqueue(status(409))
-            assertEquals(409, ground.calls().outcomeOf(ground.post { header(Ground.KEY, "k") }))
+            assertEquals(409, ground.calls().outcomeOf(ground.post { header(LoopbackFixture.KEY, "k") }))
         }
 
     @Test
     fun `without a key a POST that got 503 is sent once`() =
-        Ground(driver = driver).use { ground ->
+        LoopbackFixture(driver = driver).use { ground ->
             ground.server.enqueue(status(503))
             ground.calls().send(ground.post()).use { assertEquals(StopReason.NotRepeatable, it.retryReport!!.reason) }
             assertEquals(1, ground.server.requestCount)

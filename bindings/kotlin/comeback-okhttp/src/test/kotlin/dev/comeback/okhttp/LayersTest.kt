@@ -28,7 +28,7 @@ import kotlin.test.assertSame
 internal class LayersTest {
     @Test
     fun `two layers make as many attempts as one`() =
-        Ground().use { ground ->
+        LoopbackFixture().use { ground ->
             repeat(20) { ground.server.enqueue(status(503)) }
             val client = ground.client { comeback(ground.comeback, RetryPolicy.READ) }
             assertEquals(503, client.outcomeOf(ground.request()))
@@ -38,7 +38,7 @@ internal class LayersTest {
 
     @Test
     fun `a layer above that says so by its tag has the call`() =
-        Ground().use { ground ->
+        LoopbackFixture().use { ground ->
             repeat(2) { ground.server.enqueue(status(503)) }
             val above = OuterAttempt(clientResendsOff = true)
             assertEquals(503, ground.client().outcomeOf(ground.request { tag(OuterAttempt::class.java, above) }))
@@ -48,7 +48,7 @@ internal class LayersTest {
 
     @Test
     fun `a header that only looks like it is any caller's header`() =
-        Ground().use { ground ->
+        LoopbackFixture().use { ground ->
             ground.server.enqueue(status(503))
             assertEquals(200, ground.client().outcomeOf(ground.request { header("Comeback-Layer", "true//") }))
             assertEquals(listOf("true//", "true//"), ground.received().map { it.headers["Comeback-Layer"] })
@@ -57,7 +57,7 @@ internal class LayersTest {
     @ParameterizedTest
     @EnumSource(Driver::class)
     fun `a layer above on the same thread has the call`(driver: Driver) =
-        Ground(driver = driver).use { ground ->
+        LoopbackFixture(driver = driver).use { ground ->
             ground.server.enqueue(status(503))
             val calls = ground.calls()
             OuterAttempt.onThisThread = OuterAttempt()
@@ -71,7 +71,7 @@ internal class LayersTest {
 
     @Test
     fun `a retry layer outside is served anew each time`() =
-        Ground().use { ground ->
+        LoopbackFixture().use { ground ->
             repeat(4) { ground.server.enqueue(status(503)) }
             val client =
                 ground.remember(
@@ -89,7 +89,7 @@ internal class LayersTest {
 
     @Test
     fun `interceptors before Comeback run once per call, those after it once per attempt`() =
-        Ground().use { ground ->
+        LoopbackFixture().use { ground ->
             val ran = CopyOnWriteArrayList<String>()
 
             fun note(name: String) = Interceptor { chain -> chain.proceed(chain.request()).also { ran += name } }
@@ -109,7 +109,7 @@ internal class LayersTest {
 
     @Test
     fun `as a network interceptor it lets everything pass`() =
-        Ground().use { ground ->
+        LoopbackFixture().use { ground ->
             ground.server.enqueue(status(503))
             val client = ground.remember(OkHttpClient.Builder().addNetworkInterceptor(ComebackInterceptor(ground.comeback)).build())
             assertEquals(503, client.outcomeOf(ground.request()))
@@ -117,7 +117,7 @@ internal class LayersTest {
 
     @Test
     fun `an interceptor that was put in by hand lets everything pass, and says so once`() =
-        Ground().use { ground ->
+        LoopbackFixture().use { ground ->
             repeat(2) { ground.server.enqueue(status(503)) }
             val client =
                 ground.remember(
@@ -132,7 +132,7 @@ internal class LayersTest {
 
     @Test
     fun `a chain without OkHttp's newer members lets everything pass, and that is said once`() =
-        Ground().use { ground ->
+        LoopbackFixture().use { ground ->
             repeat(2) { ground.server.enqueue(status(503)) }
             val older =
                 Interceptor { chain ->
@@ -157,7 +157,7 @@ internal class LayersTest {
 
     @Test
     fun `a web-socket upgrade is not tried again`() =
-        Ground().use { ground ->
+        LoopbackFixture().use { ground ->
             ground.server.enqueue(status(503))
             val failed = CompletableFuture<Int>()
             val listener =
@@ -177,7 +177,7 @@ internal class LayersTest {
 
     @Test
     fun `an upgrade asked for among other options is not tried again`() =
-        Ground().use { ground ->
+        LoopbackFixture().use { ground ->
             ground.server.enqueue(status(503))
             val upgrade =
                 ground
@@ -192,7 +192,7 @@ internal class LayersTest {
 
     @Test
     fun `one exception thrown over and over does not hang on itself`() =
-        Ground().use { ground ->
+        LoopbackFixture().use { ground ->
             val constant = IOException("always the same")
             val client = ground.client { addInterceptor { throw constant } }
             repeat(2) { assertSame<Throwable>(constant, assertFailsWith<IOException> { client.send(ground.request()) }) }

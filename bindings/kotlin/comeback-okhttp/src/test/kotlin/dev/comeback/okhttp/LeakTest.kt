@@ -48,7 +48,7 @@ internal class LeakTest(
 
     @Test
     fun `no response stays open but the one delivered`() =
-        Ground(driver = driver).use { ground ->
+        LoopbackFixture(driver = driver).use { ground ->
             repeat(3) { ground.server.enqueue(MockResponse(code = 503, body = "busy ".repeat(100))) }
             val leakCheck = LeakCheck()
             val client = ground.calls { addInterceptor(leakCheck) }
@@ -60,7 +60,7 @@ internal class LeakTest(
 
     @Test
     fun `no response stays open when a wait ends the call`() =
-        Ground(driver = driver).use { ground ->
+        LoopbackFixture(driver = driver).use { ground ->
             ground.server.enqueue(MockResponse(code = 503, body = "busy ".repeat(100)))
             val leakCheck = LeakCheck()
             val client = ground.calls { addInterceptor(leakCheck) }

@@ -28,7 +28,7 @@ import kotlin.test.assertEquals
 internal class NestedLayersTest(
     private val driver: Driver,
 ) {
-    private fun ground() = Ground(driver = driver)
+    private fun ground() = LoopbackFixture(driver = driver)
 
     private fun <T> OuterAttempt.block(action: () -> T): T {
         OuterAttempt.onThisThread = this
@@ -71,7 +71,7 @@ internal class NestedLayersTest(
     @EnumSource(Way::class)
     fun `a call that reached nobody is told so`(way: Way) =
         ground().use { ground ->
-            val refused = Ground().use { it.url() }
+            val refused = LoopbackFixture().use { it.url() }
             val outer = OuterAttempt()
             way.send(
                 outer,

@@ -33,13 +33,13 @@ import kotlin.test.assertIs
 internal class ProofTest(
     private val driver: Driver,
 ) {
-    private fun Ground.failures() = heard<RetryEvent.AttemptFailed>().map { it.failure }
+    private fun LoopbackFixture.failures() = heard<RetryEvent.AttemptFailed>().map { it.failure }
 
-    private fun Ground.answerAndClose() = server.enqueue(MockResponse.Builder().onResponseStart(CloseSocket()).build())
+    private fun LoopbackFixture.answerAndClose() = server.enqueue(MockResponse.Builder().onResponseStart(CloseSocket()).build())
 
     @Test
     fun `an inner interceptor that answers by another client and fails proves nothing`() =
-        Ground(driver = driver).use { ground ->
+        LoopbackFixture(driver = driver).use { ground ->
             ground.answerAndClose()
             val other = ground.remember(OkHttpClient())
             val client = ground.calls { addInterceptor { other.newCall(it.request()).execute() } }
@@ -50,7 +50,7 @@ internal class ProofTest(
 
     @Test
     fun `an inner interceptor that falls back to another client which fails proves nothing either`() =
-        Ground(driver = driver).use { ground ->
+        LoopbackFixture(driver = driver).use { ground ->
             ground.answerAndClose()
             val other = ground.remember(OkHttpClient())
             val client =
@@ -71,7 +71,7 @@ internal class ProofTest(
 
     @Test
     fun `an inner interceptor that throws an unnamed I O error proves nothing, but a GET may go again`() =
-        Ground(driver = driver).use { ground ->
+        LoopbackFixture(driver = driver).use { ground ->
             val tries = AtomicInteger()
             val client =
                 ground.calls {
@@ -93,7 +93,7 @@ internal class ProofTest(
 
     @Test
     fun `a network interceptor that fails before the headers is proof, whatever it throws`() =
-        Ground(driver = driver).use { ground ->
+        LoopbackFixture(driver = driver).use { ground ->
             val tries = AtomicInteger()
             val client =
                 ground.calls {
@@ -114,7 +114,7 @@ internal class ProofTest(
 
     @Test
     fun `a failed look-up lets a POST go again`() =
-        Ground(driver = driver).use { ground ->
+        LoopbackFixture(driver = driver).use { ground ->
             assertEquals(200, ground.calls { dns(SecondLookUp()) }.outcomeOf(ground.post(host = "one.test")))
             assertEquals(listOf<FailureKind?>(FailureKind.DNS), ground.failures())
             assertEquals(1, ground.server.requestCount)
@@ -122,7 +122,7 @@ internal class ProofTest(
 
     @Test
     fun `a refused connection after a followed redirect is no proof any more`() =
-        Ground(driver = driver).use { ground ->
+        LoopbackFixture(driver = driver).use { ground ->
             val closedPort = ServerSocket(0, 1, LOOPBACK).use { it.localPort }
             ground.server.enqueue(status(307, "Location" to "http://127.0.0.1:$closedPort/"))
             val failure = assertFailsWith<ConnectException> { ground.calls().send(ground.post()) }
@@ -132,7 +132,7 @@ internal class ProofTest(
 
     @Test
     fun `an authenticator whose own request is refused is no proof for the one it works for`() =
-        Ground(driver = driver).use { ground ->
+        LoopbackFixture(driver = driver).use { ground ->
             ground.server.enqueue(status(401))
             val client = ground.calls { authenticator { _, _ -> throw ConnectException("the token server is down") } }
             assertIs<ConnectException>(client.outcomeOf(ground.post()))
@@ -141,7 +141,7 @@ internal class ProofTest(
 
     @Test
     fun `a refused connection after the client's own re-send of a lost one is no proof`() =
-        Ground(driver = driver).use { ground ->
+        LoopbackFixture(driver = driver).use { ground ->
             ground.server.enqueue(MockResponse())
             val client = ground.calls()
             client.send(ground.request()).close()
@@ -153,7 +153,7 @@ internal class ProofTest(
 
     @Test
     fun `a GET goes again, never sent or in doubt`() =
-        Ground(driver = driver).use { ground ->
+        LoopbackFixture(driver = driver).use { ground ->
             ground.answerAndClose()
             assertEquals(200, ground.calls { dns(SecondLookUp()) }.outcomeOf(ground.request(host = "one.test")))
             assertEquals(listOf<FailureKind?>(FailureKind.DNS, FailureKind.UNEXPECTED_END), ground.failures())
@@ -161,7 +161,7 @@ internal class ProofTest(
 
     @Test
     fun `what the request's body itself throws is permanent`() =
-        Ground(driver = driver).use { ground ->
+        LoopbackFixture(driver = driver).use { ground ->
             val broken =
                 object : RequestBody() {
                     override fun contentType(): MediaType? = null
@@ -178,7 +178,7 @@ internal class ProofTest(
 
     @Test
     fun `a body that is shorter than it said is permanent`() =
-        Ground(driver = driver).use { ground ->
+        LoopbackFixture(driver = driver).use { ground ->
             val short =
                 object : RequestBody() {
                     override fun contentType(): MediaType? = null
@@ -195,7 +195,7 @@ internal class ProofTest(
 
     @Test
     fun `a response that breaks off under an interceptor that reads it is in doubt`() =
-        Ground(driver = driver).use { ground ->
+        LoopbackFixture(driver = driver).use { ground ->
             val half =
                 MockResponse
                     .Builder()
@@ -225,13 +225,13 @@ internal class ProofTest(
 
         override fun writeTo(sink: BufferedSink) {
             check(written++ == 0) { "written twice" }
-            sink.writeUtf8(Ground.BODY)
+            sink.writeUtf8(LoopbackFixture.BODY)
         }
     }
 
     @Test
     fun `a body that can be written once is sent once`() =
-        Ground(driver = driver).use { ground ->
+        LoopbackFixture(driver = driver).use { ground ->
             ground.server.enqueue(status(503))
             val body = OneShot()
             ground.calls().send(ground.request("PUT", body)).use { response ->
@@ -239,14 +239,14 @@ internal class ProofTest(
                 assertEquals(StopReason.BodyNotReplayable, response.retryReport!!.reason)
             }
             assertEquals(1, body.written)
-            assertEquals(listOf(Ground.BODY), ground.received().map { it.body?.utf8() })
+            assertEquals(listOf(LoopbackFixture.BODY), ground.received().map { it.body?.utf8() })
         }
 
     @Test
     fun `a body that can be written once goes again while nobody asked for it`() =
-        Ground(driver = driver).use { ground ->
+        LoopbackFixture(driver = driver).use { ground ->
             assertEquals(200, ground.calls { dns(SecondLookUp()) }.outcomeOf(ground.post(OneShot(), host = "one.test")))
-            assertEquals(listOf(Ground.BODY), ground.received().map { it.body?.utf8() })
+            assertEquals(listOf(LoopbackFixture.BODY), ground.received().map { it.body?.utf8() })
         }
 
     /** Goes on being written while the response is read. */
@@ -256,12 +256,15 @@ internal class ProofTest(
         override fun isDuplex(): Boolean = true
 
         override fun writeTo(sink: BufferedSink) {
-            sink.writeUtf8(Ground.BODY)
+            sink.writeUtf8(LoopbackFixture.BODY)
             sink.close()
         }
     }
 
-    private fun onHttp2(test: (Ground) -> Unit) = Ground({ protocols = listOf(Protocol.H2_PRIOR_KNOWLEDGE) }, driver = driver).use(test)
+    private fun onHttp2(test: (LoopbackFixture) -> Unit) =
+        LoopbackFixture({
+            protocols = listOf(Protocol.H2_PRIOR_KNOWLEDGE)
+        }, driver = driver).use(test)
 
     @Test
     fun `a duplex body goes again while nobody asked for it`() =
@@ -272,7 +275,7 @@ internal class ProofTest(
                     dns(SecondLookUp())
                 }
             assertEquals(200, client.outcomeOf(ground.post(Duplex(), host = "one.test")))
-            assertEquals(listOf(Ground.BODY), ground.received().map { it.body?.utf8() })
+            assertEquals(listOf(LoopbackFixture.BODY), ground.received().map { it.body?.utf8() })
         }
 
     @Test
@@ -288,7 +291,7 @@ internal class ProofTest(
 
     @Test
     fun `a body that an interceptor may have read for its signature counts as touched`() =
-        Ground(driver = driver).use { ground ->
+        LoopbackFixture(driver = driver).use { ground ->
             val calls =
                 ground.calls(configure = { onlyThisClientSends = true }) {
                     dns(SecondLookUp())
@@ -303,7 +306,7 @@ internal class ProofTest(
 
     @Test
     fun `a body that a network interceptor may have read counts as touched`() =
-        Ground(driver = driver).use { ground ->
+        LoopbackFixture(driver = driver).use { ground ->
             val calls =
                 ground.calls {
                     addNetworkInterceptor { chain ->
@@ -317,7 +320,7 @@ internal class ProofTest(
 
     @Test
     fun `an unsent attempt without a network does not count, any other does`() =
-        Ground(driver = driver).use { ground ->
+        LoopbackFixture(driver = driver).use { ground ->
             ground.connectivity.available()
             ground.connectivity.lost()
             ground.time.at(1) { ground.connectivity.available() }

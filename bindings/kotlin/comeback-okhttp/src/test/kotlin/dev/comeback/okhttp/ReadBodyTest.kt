@@ -67,9 +67,9 @@ internal class ReadBodyTest(
         fun request(bytes: Int): Request = Request.Builder().url("http://127.0.0.1:$port/$bytes").build()
     }
 
-    private fun HalfAnswers.serving(test: (Ground) -> Unit) {
+    private fun HalfAnswers.serving(test: (LoopbackFixture) -> Unit) {
         start()
-        use { Ground(driver = driver).use(test) }
+        use { LoopbackFixture(driver = driver).use(test) }
     }
 
     private fun reading(

@@ -63,10 +63,10 @@ internal class RepeatedLookUpTest {
     private fun on(
         platform: Platform,
         driver: Driver = Driver.INTERCEPTOR,
-        test: (Ground) -> Unit,
-    ) = Ground(driver = driver, configureComeback = { connectivity = platform }).use(test)
+        test: (LoopbackFixture) -> Unit,
+    ) = LoopbackFixture(driver = driver, configureComeback = { connectivity = platform }).use(test)
 
-    private fun Ground.floor() = heard<RetryEvent.WaitPlanned>().first().floorNanos
+    private fun LoopbackFixture.floor() = heard<RetryEvent.WaitPlanned>().first().floorNanos
 
     @Test
     fun `the second attempt finds the name past what the system remembers, and waits for no memory to fade`() {

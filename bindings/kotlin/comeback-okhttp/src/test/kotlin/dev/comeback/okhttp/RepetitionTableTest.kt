@@ -129,7 +129,7 @@ internal class RepetitionTableTest {
                     .Builder()
                     .url(stage.url)
                     .method(sort.method, if (sort.hasBody) BODY.toRequestBody() else null)
-            if (hasKey) request.header(Ground.KEY, "the caller's")
+            if (hasKey) request.header(LoopbackFixture.KEY, "the caller's")
             if (sort.isConditional) request.header("If-Match", "\"v1\"")
             val outcome = calls.outcomeOf(request.build())
 
@@ -223,7 +223,7 @@ internal class RepetitionTableTest {
     private abstract class Stage(
         driver: Driver,
         configureServer: mockwebserver3.MockWebServer.() -> Unit = {},
-    ) : Ground({
+    ) : LoopbackFixture({
             dispatcher = QueueDispatcher().apply { setFailFast(MockResponse()) }
             configureServer()
         }, driver = driver) {

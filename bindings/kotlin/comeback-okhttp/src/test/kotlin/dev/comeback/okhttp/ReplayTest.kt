@@ -58,12 +58,12 @@ internal class ReplayTest(
 
     internal enum class Length { UNKNOWN, OF_THE_FIRST, OF_EACH }
 
-    private fun ground(http2: Boolean) = Ground({ if (http2) protocols = listOf(Protocol.H2_PRIOR_KNOWLEDGE) }, driver = driver)
+    private fun ground(http2: Boolean) = LoopbackFixture({ if (http2) protocols = listOf(Protocol.H2_PRIOR_KNOWLEDGE) }, driver = driver)
 
-    private fun Ground.calls(http2: Boolean) = calls { if (http2) protocols(listOf(Protocol.H2_PRIOR_KNOWLEDGE)) }
+    private fun LoopbackFixture.calls(http2: Boolean) = calls { if (http2) protocols(listOf(Protocol.H2_PRIOR_KNOWLEDGE)) }
 
     /** The requests that arrived whole. */
-    private fun Ground.whole() = received().filter { it.failure == null }
+    private fun LoopbackFixture.whole() = received().filter { it.failure == null }
 
     @ParameterizedTest
     @MethodSource("differences")

@@ -58,8 +58,8 @@ internal class RetrofitTest(
         fun invalid(): Call<ResponseBody>
     }
 
-    private fun onShop(test: (Ground, Shop) -> Unit) =
-        Ground(driver = driver).use { ground ->
+    private fun onShop(test: (LoopbackFixture, Shop) -> Unit) =
+        LoopbackFixture(driver = driver).use { ground ->
             repeat(10) { ground.server.enqueue(status(503)) }
             val calls: Factory = ground.calls(configure = { policies = mapOf("twice" to RetryPolicy { maxAttempts = 2 }) })
             val retrofit =

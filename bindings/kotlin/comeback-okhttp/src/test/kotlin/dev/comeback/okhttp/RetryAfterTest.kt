@@ -36,7 +36,7 @@ internal class RetryAfterTest(
     private fun assertFloor(
         millis: Long,
         vararg headers: Pair<String, String>,
-    ) = Ground(driver = driver).use { ground ->
+    ) = LoopbackFixture(driver = driver).use { ground ->
         ground.server.enqueue(status(503, *headers))
         assertEquals(
             200,
@@ -54,7 +54,7 @@ internal class RetryAfterTest(
     @ParameterizedTest
     @CsvSource("86400", "99999999999", "999999999999999999999999999999")
     fun `a server that asks for too long gets no sooner attempt, and the caller its answer at once`(seconds: String) =
-        Ground(driver = driver).use { ground ->
+        LoopbackFixture(driver = driver).use { ground ->
             ground.server.enqueue(status(503, "Retry-After" to seconds))
             ground.calls().send(ground.request()).use { response ->
                 assertEquals(503, response.code)
@@ -67,7 +67,7 @@ internal class RetryAfterTest(
 
     @Test
     fun `a server's explicit word is heard where the policy names its header`() =
-        Ground(driver = driver).use { ground ->
+        LoopbackFixture(driver = driver).use { ground ->
             val policy = RetryPolicy { shouldRetryHeader = "x-should-retry" }
             ground.server.enqueue(status(503, "x-should-retry" to "false"))
             assertEquals(503, ground.calls(policy).outcomeOf(ground.request()))
@@ -77,7 +77,7 @@ internal class RetryAfterTest(
 
     @Test
     fun `504 of a request that may only be answered from the cache is its answer`() =
-        Ground(driver = driver).use { ground ->
+        LoopbackFixture(driver = driver).use { ground ->
             assertEquals(504, ground.calls().outcomeOf(ground.request { header("Cache-Control", "only-if-cached") }))
             assertEquals(0, ground.server.requestCount)
         }

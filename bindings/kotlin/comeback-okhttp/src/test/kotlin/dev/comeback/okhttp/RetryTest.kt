@@ -23,7 +23,7 @@ internal class RetryTest(
 ) {
     @Test
     fun `a GET that got a 503 goes again and delivers what came then`() =
-        Ground(driver = driver).use { ground ->
+        LoopbackFixture(driver = driver).use { ground ->
             ground.server.enqueue(status(503))
             ground.calls().send(ground.request()).use { response ->
                 assertEquals(200, response.code)
@@ -38,7 +38,7 @@ internal class RetryTest(
 
     @Test
     fun `after the last attempt its response is delivered open, with the reason`() =
-        Ground(driver = driver).use { ground ->
+        LoopbackFixture(driver = driver).use { ground ->
             repeat(4) { ground.server.enqueue(MockResponse(code = 503, body = "busy $it")) }
             ground.calls().send(ground.request()).use { response ->
                 assertEquals("busy 3", response.body.string())
@@ -49,7 +49,7 @@ internal class RetryTest(
 
     @Test
     fun `after the last attempt its exception is thrown as it is, with the report and the earlier failures`() =
-        Ground(driver = driver).use { ground ->
+        LoopbackFixture(driver = driver).use { ground ->
             repeat(4) { ground.server.enqueue(MockResponse.Builder().onResponseStart(SocketEffect.CloseSocket()).build()) }
             val failure = assertFailsWith<IOException> { ground.calls().send(ground.request()) }
             assertEquals(StopReason.Attempts, failure.retryReport!!.reason)
@@ -60,7 +60,7 @@ internal class RetryTest(
 
     @Test
     fun `events come in order and end with one final event`() =
-        Ground(driver = driver).use { ground ->
+        LoopbackFixture(driver = driver).use { ground ->
             ground.server.enqueue(status(503))
             ground.calls(configure = { label = { it.url.encodedPath } }).send(ground.request(path = "/orders")).close()
             assertEquals(
@@ -77,7 +77,7 @@ internal class RetryTest(
 
     @Test
     fun `with the policy off everything passes`() =
-        Ground(driver = driver).use { ground ->
+        LoopbackFixture(driver = driver).use { ground ->
             ground.server.enqueue(status(503))
             assertEquals(503, ground.calls(RetryPolicy.OFF).outcomeOf(ground.request()))
             assertEquals(emptyList(), ground.events)

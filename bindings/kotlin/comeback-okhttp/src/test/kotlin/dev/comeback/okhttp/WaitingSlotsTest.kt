@@ -34,10 +34,10 @@ internal class WaitingSlotsTest {
             }
     }
 
-    private fun onBusyGround(test: (Ground) -> Unit) = Ground({ dispatcher = ByPath }, clock).use(test)
+    private fun onBusyGround(test: (LoopbackFixture) -> Unit) = LoopbackFixture({ dispatcher = ByPath }, clock).use(test)
 
     private fun OkHttpClient.call(
-        ground: Ground,
+        ground: LoopbackFixture,
         path: String,
         host: String = "127.0.0.1",
     ): Call = newCall(ground.request(path = path, host = host))

@@ -22,7 +22,7 @@ internal class WithoutLibraryTest {
     @Test
     fun `a first-try success needs no library`() {
         val core = WatchedCore()
-        Ground(configureComeback = core::putInto).use { ground ->
+        LoopbackFixture(configureComeback = core::putInto).use { ground ->
             assertEquals(200, ground.client().outcomeOf(ground.request()))
             assertEquals(200, ground.client(RetryPolicy.PAYMENT).outcomeOf(ground.post { makeIdempotencyKey() }))
             assertEquals(emptyList(), core.askedBy(Thread.currentThread()))
@@ -31,7 +31,7 @@ internal class WithoutLibraryTest {
 
     @Test
     fun `a request that fails went once, and its answer is delivered open`() =
-        Ground().use { ground ->
+        LoopbackFixture().use { ground ->
             ground.server.enqueue(MockResponse(code = 503, body = "busy"))
             ground.client().send(ground.request()).use { response ->
                 assertEquals("busy", response.body.string())
@@ -42,7 +42,7 @@ internal class WithoutLibraryTest {
 
     @Test
     fun `a failure comes out as it is`() =
-        Ground().use { ground ->
+        LoopbackFixture().use { ground ->
             val failure = IOException()
             val client = ground.client { addInterceptor { throw failure } }
             assertEquals(failure, assertFailsWith<IOException> { client.send(ground.request()) })
@@ -59,7 +59,7 @@ internal class WithoutLibraryTest {
                     heard.complete(it)
                 }
             }
-        Ground(configureComeback = { listener = noting }).use { ground ->
+        LoopbackFixture(configureComeback = { listener = noting }).use { ground ->
             repeat(3) { ground.server.enqueue(status(503)) }
             repeat(3) { assertEquals(503, ground.client().outcomeOf(ground.request())) }
             val unavailable = heard.get(10, TimeUnit.SECONDS)
@@ -71,7 +71,7 @@ internal class WithoutLibraryTest {
 
     @Test
     fun `a policy that cannot be built lets requests pass`() =
-        Ground().use { ground ->
+        LoopbackFixture().use { ground ->
             ground.server.enqueue(status(503))
             assertEquals(503, ground.client(RetryPolicy { maxAttempts = 3 }).outcomeOf(ground.request()))
         }

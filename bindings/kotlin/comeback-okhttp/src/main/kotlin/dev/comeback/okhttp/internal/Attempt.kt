@@ -21,14 +21,14 @@ import java.util.concurrent.atomic.AtomicReference
  * @param launchedAt when an attempt that is not the first was told to go: its limits count from then
  */
 internal class Attempt(
-    private val retries: Retries,
+    private val loop: AsyncLoop,
     private val setup: Setup,
     val call: Call,
     private val launchedAt: Long?,
 ) : Callback {
     private val comeback = setup.comeback
     private val time = comeback.time
-    private val witness = AttemptWitness(onReleased = setup.pools::sweep)
+    private val listener = AttemptListener(onReleased = setup.pools::sweep)
 
     /** FREE, ASKING, ENDED or GIVEN_UP; or, left by the thread that ran it to the one that is asking, how it ended. */
     private val turn = AtomicReference<Any>(FREE)
@@ -36,7 +36,7 @@ internal class Attempt(
     /** Where the request is: OUTSIDE the client's own layer, INSIDE it, connecting perhaps, or SENT by it; CLOSED, and it never goes out. */
     private val exit = AtomicInteger(OUTSIDE)
 
-    private var retried: RetriedCall? = null
+    private var record: CallRecord? = null
     private var began = 0L
     private var noted = NetworkSnapshot.UNKNOWN
     private var changes: Subscription? = null
@@ -46,7 +46,7 @@ internal class Attempt(
 
     /** How it left the first interceptor. Null: it has not, or is not limited. */
     @Volatile
-    private var left: Attempted? = null
+    private var left: AttemptEnd? = null
 
     init {
         try {
@@ -59,92 +59,92 @@ internal class Attempt(
     fun enqueue(): Unit = call.enqueue(this)
 
     fun execute() {
-        val attempted =
+        val attemptEnd =
             try {
-                Attempted.Answered(call.execute())
+                AttemptEnd.Answered(call.execute())
             } catch (thrown: Throwable) {
                 endOf(thrown)
             }
-        end(attempted)
+        end(attemptEnd)
     }
 
     override fun onResponse(
         call: Call,
         response: Response,
-    ): Unit = end(Attempted.Answered(response))
+    ): Unit = end(AttemptEnd.Answered(response))
 
     override fun onFailure(
         call: Call,
         e: IOException,
     ): Unit = end(endOf(e))
 
-    private fun endOf(thrown: Throwable): Attempted {
+    private fun endOf(thrown: Throwable): AttemptEnd {
         val left = left
         return when {
             // OkHttp may have put it into other words since.
-            left is Attempted.Cut || left is Attempted.Broke -> left
+            left is AttemptEnd.Cut || left is AttemptEnd.Broke -> left
 
             // Refused by a dispatcher whose executor is shut down: nothing will change that.
-            retried == null && launchedAt != null -> Attempted.Broke(thrown)
+            record == null && launchedAt != null -> AttemptEnd.Broke(thrown)
 
-            thrown is IOException -> Attempted.Failed(thrown)
+            thrown is IOException -> AttemptEnd.Failed(thrown)
 
-            else -> Attempted.Broke(thrown)
+            else -> AttemptEnd.Broke(thrown)
         }
     }
 
     /** The first interceptor. */
     fun proceed(chain: Interceptor.Chain): Response {
-        val retried =
+        val record =
             try {
-                retries.entered(chain)?.also(::begin)
+                loop.entered(chain)?.also(::begin)
             } catch (thrown: Throwable) {
                 // OkHttp lets anything else kill the app.
                 throw thrown as? IOException ?: IOException("Comeback failed", thrown)
             }
-        if (retried == null) return retries.passed(chain)
-        val limit = retried.session.limit
+        if (record == null) return loop.passed(chain)
+        val limit = record.session.limit
         val timer = limit.hardNanos?.let { CutTimer(call).apply { start(it - (time.nanos() - (launchedAt ?: began))) } }
-        val attempted =
-            attempted(
-                retried.limited(chain, limit.inactivityNanos, noted.path),
-                numbered(retried.outgoing, call.request().attemptNumber),
+        val attemptEnd =
+            makeAttempt(
+                record.limited(chain, limit.inactivityNanos, noted.path),
+                numbered(record.outgoing, call.request().attemptNumber),
                 CallLayer.of(call),
-                retried.facts,
+                record.facts,
                 runsAppsCode(AttemptEntry, call),
                 timer,
             ) {
             }
-        left = attempted
-        return when (attempted) {
-            is Attempted.Answered -> {
-                attempted.response
+        left = attemptEnd
+        return when (attemptEnd) {
+            is AttemptEnd.Answered -> {
+                attemptEnd.response
             }
 
-            is Attempted.Failed -> {
-                throw attempted.exception
+            is AttemptEnd.Failed -> {
+                throw attemptEnd.exception
             }
 
-            is Attempted.Broke -> {
-                throw attempted.thrown
+            is AttemptEnd.Broke -> {
+                throw attemptEnd.thrown
             }
 
-            is Attempted.Cut -> {
-                attempted.response?.let { orNull { it.close() } }
-                throw attempted.exception ?: IOException("Canceled")
+            is AttemptEnd.Cut -> {
+                attemptEnd.response?.let { orNull { it.close() } }
+                throw attemptEnd.exception ?: IOException("Canceled")
             }
         }
     }
 
-    private fun begin(retried: RetriedCall) {
-        this.retried = retried
+    private fun begin(record: CallRecord) {
+        this.record = record
         val layer = CallLayer.of(call)
         layer.enter()
-        retried.attemptBegins(layer)
-        call.addEventListener(witness)
-        retried.isHeardBy(witness)
+        record.attemptBegins(layer)
+        call.addEventListener(listener)
+        record.isHeardBy(listener)
         began = time.nanos()
-        noted = retried.session.noteAttempt()
+        noted = record.session.noteAttempt()
         changes = comeback.subscribe(::onChange)
         // A change in between is not missed.
         onChange()
@@ -172,26 +172,26 @@ internal class Attempt(
     }
 
     private fun ask() {
-        val retried = retried ?: return
+        val record = record ?: return
         // With a response head it is no longer under way.
         if (left != null || !turn.compareAndSet(FREE, ASKING)) return
-        val isGivenUp = orNull { isGivenUp(retried) } ?: false
+        val isGivenUp = orNull { isGivenUp(record) } ?: false
         if (turn.compareAndSet(ASKING, if (isGivenUp) GIVEN_UP else FREE)) {
             if (!isGivenUp) return
             stopListening()
             call.cancel()
-            retries.launch()
+            loop.launch()
         } else {
             // It ended meanwhile. A response is as good as the one that the new attempt would bring.
-            val ended = turn.getAndSet(ENDED) as Attempted
-            if (isGivenUp && ended !is Attempted.Answered) retries.launch() else retries.settle(this, ended, isOnAttempt = false)
+            val ended = turn.getAndSet(ENDED) as AttemptEnd
+            if (isGivenUp && ended !is AttemptEnd.Answered) loop.launch() else loop.settle(this, ended, isOnAttempt = false)
         }
     }
 
-    private fun isGivenUp(retried: RetriedCall): Boolean {
+    private fun isGivenUp(record: CallRecord): Boolean {
         val where = exit.get()
-        val sentNothing = where == INSIDE && !retried.mayBeSentElsewhere
-        when (val step = retried.session.interrupted(sentNothing, retried.isBodyUntouched, retried.told)) {
+        val sentNothing = where == INSIDE && !record.mayBeSentElsewhere
+        when (val step = record.session.interrupted(sentNothing, record.isBodyUntouched, record.told)) {
             is NextStep.Restart -> {
                 if (exit.compareAndSet(where, CLOSED)) return true
                 // It went out in between, and may be one that must not go twice: so it is what the core takes for the new attempt.
@@ -209,21 +209,21 @@ internal class Attempt(
         return false
     }
 
-    private fun end(attempted: Attempted) {
+    private fun end(attemptEnd: AttemptEnd) {
         stopListening()
         while (true) {
             when (turn.get()) {
                 FREE -> {
-                    if (turn.compareAndSet(FREE, ENDED)) return retries.settle(this, attempted, isOnAttempt = true)
+                    if (turn.compareAndSet(FREE, ENDED)) return loop.settle(this, attemptEnd, isOnAttempt = true)
                 }
 
                 ASKING -> {
-                    if (turn.compareAndSet(ASKING, attempted)) return
+                    if (turn.compareAndSet(ASKING, attemptEnd)) return
                 }
 
                 else -> {
                     // Given up: another attempt is under way in its stead.
-                    if (attempted is Attempted.Answered) orNull { attempted.response.close() }
+                    if (attemptEnd is AttemptEnd.Answered) orNull { attemptEnd.response.close() }
                     return
                 }
             }

@@ -10,7 +10,7 @@ import java.util.concurrent.atomic.AtomicIntegerFieldUpdater
 
 /**
  * A tag on the call. An interceptor outside Comeback may send several requests through it, one after the other; each is looked after, and they share
- * the one witness. All of it belongs to the thread that runs the call, unless it says otherwise.
+ * the one listener. All of it belongs to the thread that runs the call, unless it says otherwise.
  */
 internal class CallLayer {
     @Volatile
@@ -22,7 +22,7 @@ internal class CallLayer {
         get() = madeKeys ?: IdempotencyKeys().also { madeKeys = it }
 
     /** The one that hears the call, if there is one yet. */
-    var witness: AttemptWitness? = null
+    var listener: AttemptListener? = null
         private set
 
     /** What was changed in the head of the call's latest response, and is to be undone. */
@@ -82,13 +82,13 @@ internal class CallLayer {
     /** [response] as it would be had Comeback not kept the client from following it up. */
     fun asSent(response: Response): Response = edit?.undone(response) ?: response
 
-    /** The witness that hears [call], added at the first need. */
-    fun witness(
+    /** The listener that hears [call], added at the first need. */
+    fun listener(
         call: Call,
         pools: FreshPools,
-    ): AttemptWitness =
-        witness ?: AttemptWitness(onReleased = pools::sweep).also {
-            witness = it
+    ): AttemptListener =
+        listener ?: AttemptListener(onReleased = pools::sweep).also {
+            listener = it
             call.addEventListener(it)
         }
 

@@ -1,4 +1,4 @@
-// Says what kind of failure an exception is: by type along causes and suppressed exceptions, then by what the witness heard.
+// Says what kind of failure an exception is: by type along causes and suppressed exceptions, then by what the listener heard.
 package dev.comeback.okhttp.internal
 
 import dev.comeback.FailureKind
@@ -16,30 +16,48 @@ import java.nio.channels.ClosedByInterruptException
 import javax.net.ssl.SSLException
 
 /**
- * The kind of [failure]. Without a [witness] the types alone speak. With one, what it heard of this attempt wins: a type that says "never sent"
+ * The kind of [failure]. Without a [listener] the types alone speak. With one, what it heard of this attempt wins: a type that says "never sent"
  * is not believed once request headers went out, and a failure that the client reported before any did is "never sent" whatever its type.
  */
 internal fun failureKind(
     failure: IOException,
-    witness: AttemptWitness?,
+    listener: AttemptListener?,
     transports: Set<Class<out Throwable>> = emptySet(),
 ): FailureKind {
     val byType = TYPES.kindOf(failure, transports)
-    if (witness == null || byType in WITNESS_KNOWS_NO_BETTER) return byType
+    if (listener == null || byType in LISTENER_KNOWS_NO_BETTER) return byType
     val causes = causesOf(failure)
     return when {
-        witness.bodyThrew(causes) -> FailureKind.REQUEST_BODY
+        listener.bodyThrew(causes) -> {
+            FailureKind.REQUEST_BODY
+        }
 
-        byType.promise == Promise.PERMANENT -> byType
+        byType.promise == Promise.PERMANENT -> {
+            byType
+        }
 
-        witness.neverSent(causes) -> if (byType.promise == Promise.NEVER_SENT) byType else kindBeforeHeaders(everythingBehind(failure).keys)
+        listener.neverSent(causes) -> {
+            if (byType.promise ==
+                Promise.NEVER_SENT
+            ) {
+                byType
+            } else {
+                kindBeforeHeaders(everythingBehind(failure).keys)
+            }
+        }
 
         // Headers went out, perhaps in an earlier exchange of this attempt: a later refusal says nothing about those.
-        witness.mayHaveSent && byType.promise == Promise.NEVER_SENT -> FailureKind.OTHER_IO
+        listener.mayHaveSent && byType.promise == Promise.NEVER_SENT -> {
+            FailureKind.OTHER_IO
+        }
 
-        byType == FailureKind.READ_TIMEOUT && witness.requestFailed -> FailureKind.WRITE_TIMEOUT
+        byType == FailureKind.READ_TIMEOUT && listener.requestFailed -> {
+            FailureKind.WRITE_TIMEOUT
+        }
 
-        else -> byType
+        else -> {
+            byType
+        }
     }
 }
 
@@ -65,7 +83,7 @@ internal fun isInterrupt(failure: IOException): Boolean =
 private fun isInterruptByText(thrown: Throwable): Boolean =
     thrown.javaClass == InterruptedIOException::class.java && (thrown.message == "interrupted" || thrown.message == "thread interrupted")
 
-private val WITNESS_KNOWS_NO_BETTER = setOf(FailureKind.CERTIFICATE, FailureKind.PINNING, FailureKind.UNLISTED)
+private val LISTENER_KNOWS_NO_BETTER = setOf(FailureKind.CERTIFICATE, FailureKind.PINNING, FailureKind.UNLISTED)
 
 private val TYPES =
     FailureTypes(

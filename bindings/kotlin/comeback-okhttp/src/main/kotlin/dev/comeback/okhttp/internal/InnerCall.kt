@@ -41,7 +41,7 @@ internal class InnerCall(
         if (!layer.enter()) return chain.proceed(chain.request())
         try {
             layer.attemptBegins(outer)
-            val witness = layer.witness(chain.call(), setup.pools).also { it.attemptBegins() }
+            val listener = layer.listener(chain.call(), setup.pools).also { it.attemptBegins() }
             try {
                 val response = layer.asSent(layer.asOuter(isFound = true) { limited(chain).proceed(request) })
                 val isError = response.code >= FIRST_ERROR
@@ -49,7 +49,7 @@ internal class InnerCall(
                 return response
             } catch (thrown: IOException) {
                 val mayBeSentElsewhere = !setup.hooks.onlyThisClientSends && hasForeignFurtherIn(entry, chain.call())
-                told.ended(sentNothing = !mayBeSentElsewhere && orNull { witness.neverSent(causesOf(thrown)) } == true)
+                told.ended(sentNothing = !mayBeSentElsewhere && orNull { listener.neverSent(causesOf(thrown)) } == true)
                 throw thrown
             }
         } finally {
@@ -76,7 +76,7 @@ internal fun tellOnSameCall(
     try {
         return chain.proceed(request)
     } catch (thrown: IOException) {
-        told.ended(sentNothing = layer.witness?.mayHaveSent?.not() ?: (layer.lastOut == null))
+        told.ended(sentNothing = layer.listener?.mayHaveSent?.not() ?: (layer.lastOut == null))
         throw thrown
     }
 }

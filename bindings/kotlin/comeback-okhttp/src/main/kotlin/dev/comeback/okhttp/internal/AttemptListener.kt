@@ -20,7 +20,7 @@ import java.net.Proxy
  * All events but [canceled] and those of racing connects come on the thread that runs the attempt. Of racing connects nothing is used: they may
  * outlive their attempt.
  */
-internal class AttemptWitness(
+internal class AttemptListener(
     private val onReleased: () -> Unit,
 ) : EventListener() {
     /** Woken by the call's cancel. */

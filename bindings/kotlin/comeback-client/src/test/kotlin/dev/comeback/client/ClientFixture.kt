@@ -28,7 +28,7 @@ val SLOW: RetryPolicy =
         jitter = Jitter.NONE
     }
 
-class Ground(
+class ClientFixture(
     policy: RetryPolicy = QUICK,
     configure: ComebackClient.Builder.() -> Unit = {},
 ) : AutoCloseable {

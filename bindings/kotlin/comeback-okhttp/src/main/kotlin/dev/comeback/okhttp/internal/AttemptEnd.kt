@@ -9,15 +9,15 @@ import okhttp3.Response
 import java.io.IOException
 import java.io.InterruptedIOException
 
-internal sealed class Attempted {
+internal sealed class AttemptEnd {
     class Answered(
         val response: Response,
-    ) : Attempted()
+    ) : AttemptEnd()
 
     /** Made on the thread that made the attempt. */
     class Failed(
         val exception: IOException,
-    ) : Attempted() {
+    ) : AttemptEnd() {
         /** An interrupt's flag is set again. */
         val isInterrupt: Boolean = (orNull { isInterrupt(exception) } ?: false).also { if (it) Thread.currentThread().interrupt() }
     }
@@ -25,20 +25,20 @@ internal sealed class Attempted {
     /** It threw something that is no I/O error. Comeback does not judge it. */
     class Broke(
         val thrown: Throwable,
-    ) : Attempted()
+    ) : AttemptEnd()
 
     /** It reached its own limit first, and its call was cancelled. */
     class Cut(
         val response: Response?,
         val exception: IOException?,
-    ) : Attempted()
+    ) : AttemptEnd()
 }
 
 /** The first status that is an error. */
 internal const val FIRST_ERROR = 400
 
 /** Makes an attempt, reading the body included where [facts] want it; [isFound]: layers further in may look for it. [answered] sees a response first, and may return it. */
-internal inline fun attempted(
+internal inline fun makeAttempt(
     chain: Interceptor.Chain,
     request: Request,
     layer: CallLayer,
@@ -46,7 +46,7 @@ internal inline fun attempted(
     isFound: Boolean,
     timer: CutTimer?,
     answered: (Response) -> Unit,
-): Attempted {
+): AttemptEnd {
     var isCut = false
     var response: Response? = null
     var thrown: Throwable? = null
@@ -63,14 +63,14 @@ internal inline fun attempted(
     }
     if (thrown != null && thrown !is IOException) {
         response?.let { orNull { it.close() } }
-        return Attempted.Broke(thrown)
+        return AttemptEnd.Broke(thrown)
     }
-    if (isCut) return Attempted.Cut(response, thrown as IOException?)
+    if (isCut) return AttemptEnd.Cut(response, thrown as IOException?)
     if (thrown != null) {
         response?.let { orNull { it.close() } }
-        return Attempted.Failed(thrown as IOException)
+        return AttemptEnd.Failed(thrown as IOException)
     }
     val answer = checkNotNull(response)
     answered(answer)
-    return Attempted.Answered(answer)
+    return AttemptEnd.Answered(answer)
 }

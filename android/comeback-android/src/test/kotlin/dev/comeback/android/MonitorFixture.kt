@@ -1,4 +1,4 @@
-// The ground of the monitor's tests: the system service, its callbacks, the monitor's thread.
+// What the monitor's tests use: the system service, its callbacks, the monitor's thread.
 package dev.comeback.android
 
 import android.content.Context
@@ -14,7 +14,7 @@ import org.robolectric.Shadows.shadowOf
 import org.robolectric.shadows.ShadowNetwork
 import org.robolectric.shadows.ShadowNetworkCapabilities
 
-internal object Ground {
+internal object MonitorFixture {
     val context: Context get() = RuntimeEnvironment.getApplication()
     val service: ConnectivityManager get() = context.getSystemService(Context.CONNECTIVITY_SERVICE) as ConnectivityManager
 

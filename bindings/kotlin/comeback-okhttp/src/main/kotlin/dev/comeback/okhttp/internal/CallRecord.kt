@@ -35,7 +35,7 @@ import java.io.InterruptedIOException
  * @param layer of the call of the attempt
  * @param askedOn where the first attempt asks for names, as [dev.comeback.driver.NameLookUp.network] says
  */
-internal class RetriedCall(
+internal class CallRecord(
     request: Request,
     private val setup: Setup,
     private val policy: RetryPolicy,
@@ -73,7 +73,7 @@ internal class RetriedCall(
             clientEnd = clientEnd,
         )
 
-    private var witness: AttemptWitness? = null
+    private var listener: AttemptListener? = null
 
     /** Once a name was not found, where the platform can ask for it again. */
     private var repeatedLookUp: RepeatedLookUp? = null
@@ -82,14 +82,14 @@ internal class RetriedCall(
     val outgoing: Request get() = request
 
     /** Whether something about the request can only be known by listening. */
-    val needsWitness: Boolean get() = request.body != null || !facts.mayRepeat(head)
+    val needsListener: Boolean get() = request.body != null || !facts.mayRepeat(head)
 
     /** On its own, after the request began to go out. It still tries all routes until one is reached. */
     private val clientMayResend: Boolean get() = !facts.clientResendsOff && facts.mayRepeat(head)
 
     /** Nothing of the body was handed out, and it is known. */
     val isBodyUntouched: Boolean
-        get() = !hasForeignFurtherIn && !wasBodyAskedFor && witness?.wasBodyAskedFor == false && !wasBodyShown
+        get() = !hasForeignFurtherIn && !wasBodyAskedFor && listener?.wasBodyAskedFor == false && !wasBodyShown
 
     /** The request came as far as network interceptors of the app's, which may read bodies too. */
     private val wasBodyShown: Boolean get() = layer.lastOut != null && hasForeignNetworkInterceptors(call)
@@ -115,11 +115,11 @@ internal class RetriedCall(
         layer.attemptBegins(outer = null)
     }
 
-    /** From the next attempt on [witness] listens. */
-    fun isHeardBy(witness: AttemptWitness) {
-        if (this.witness === witness) return
-        if (this.witness?.wasBodyAskedFor == true || wasBodyShown) wasBodyAskedFor = true
-        this.witness = witness
+    /** From the next attempt on [listener] hears the events. */
+    fun isHeardBy(listener: AttemptListener) {
+        if (this.listener === listener) return
+        if (this.listener?.wasBodyAskedFor == true || wasBodyShown) wasBodyAskedFor = true
+        this.listener = listener
     }
 
     /** [chain] for an attempt on [path], within its limits. */
@@ -140,38 +140,38 @@ internal class RetriedCall(
 
     /** What follows from an attempt. [isCancelled]: its call was, and not by a cut. */
     fun settled(
-        attempted: Attempted,
+        attemptEnd: AttemptEnd,
         isCancelled: Boolean,
     ): Settled =
-        when (attempted) {
-            is Attempted.Answered -> {
-                val step = orInternal { judged(attempted.response, isCancelled) }
+        when (attemptEnd) {
+            is AttemptEnd.Answered -> {
+                val step = orInternal { judged(attemptEnd.response, isCancelled) }
                 if (step is NextStep.Sleep) {
                     Settled.Asleep(
                         step,
-                        attempted.response,
+                        attemptEnd.response,
                         null,
                     )
                 } else {
-                    Settled.Delivered(delivered(attempted.response))
+                    Settled.Delivered(delivered(attemptEnd.response))
                 }
             }
 
-            is Attempted.Failed -> {
-                settled(orInternal { judged(attempted, isCancelled) }, attempted.exception)
+            is AttemptEnd.Failed -> {
+                settled(orInternal { judged(attemptEnd, isCancelled) }, attemptEnd.exception)
             }
 
-            is Attempted.Cut -> {
-                attempted.response?.let { orNull { it.close() } }
+            is AttemptEnd.Cut -> {
+                attemptEnd.response?.let { orNull { it.close() } }
                 // The cancel was ours, so the caller hears of a timeout, as OkHttp itself says it of a whole call.
                 val timeout = InterruptedIOException("timeout")
-                attempted.exception?.let(timeout::initCause)
+                attemptEnd.exception?.let(timeout::initCause)
                 settled(orInternal { judged(timeout, isCancelled) }, timeout)
             }
 
-            is Attempted.Broke -> {
-                orNull { session.failed(Outcome.failure(FailureKind.UNLISTED, attempted.thrown)) }
-                Settled.Thrown(attempted.thrown)
+            is AttemptEnd.Broke -> {
+                orNull { session.failed(Outcome.failure(FailureKind.UNLISTED, attemptEnd.thrown)) }
+                Settled.Thrown(attemptEnd.thrown)
             }
         }
 
@@ -212,14 +212,14 @@ internal class RetriedCall(
     }
 
     private fun judged(
-        failed: Attempted.Failed,
+        failed: AttemptEnd.Failed,
         isCancelled: Boolean,
     ): NextStep {
         val sentNothing = hasSentNothing(failed.exception)
         if (isCancelled) return session.cancelled(cancelKind(), sentNothing)
         if (failed.isInterrupt) return session.cancelled(CancelKind.INTERRUPTED, sentNothing)
         if (replay?.differs == true) return session.stopped(StopReason.BodyNotReplayable, sentNothing)
-        val kind = failureKind(failed.exception, witness, comeback.transportExceptions)
+        val kind = failureKind(failed.exception, listener, comeback.transportExceptions)
         val wentOut = wentOut(layer.lastOut)
         return session.failed(
             Outcome.failure(
@@ -237,10 +237,10 @@ internal class RetriedCall(
 
     /**
      * Positive proof, or false. Where nobody but the client's own layer is further in, whatever is sent comes past Comeback on its way to the network;
-     * else the witness must have heard that layer report this very [failure], and nobody further in may have used another client.
+     * else the listener must have heard that layer report this very [failure], and nobody further in may have used another client.
      */
     private fun hasSentNothing(failure: IOException): Boolean =
-        !mayBeSentElsewhere && ((layer.lastOut == null && !hasForeignFurtherIn) || witness?.neverSent(causesOf(failure)) == true)
+        !mayBeSentElsewhere && ((layer.lastOut == null && !hasForeignFurtherIn) || listener?.neverSent(causesOf(failure)) == true)
 
     /** The head of [last], the request that left last. One that left before it, and was another than the app's, is told like a request of a layer further in. */
     private fun wentOut(last: Request?): RequestHead? {
@@ -266,7 +266,7 @@ internal class RetriedCall(
         val overrule = if (outlivesCut) hooks.classify(request, timeout) else null
         // That nothing was sent is proof, whatever ended the attempt.
         val kind =
-            failureKind(timeout, witness, comeback.transportExceptions).takeIf { outlivesCut && it.promise == Promise.NEVER_SENT }
+            failureKind(timeout, listener, comeback.transportExceptions).takeIf { outlivesCut && it.promise == Promise.NEVER_SENT }
                 ?: FailureKind.ATTEMPT_TIMEOUT
         val wentOut = wentOut(layer.lastOut)
         val step =
@@ -301,10 +301,10 @@ internal class RetriedCall(
         return thrown.also(session::attachReportTo)
     }
 
-    /** An attempt that is cut off may end before the witness, if there is one, has heard why: then the clock has to do. */
+    /** An attempt that is cut off may end before the listener, if there is one, has heard why: then the clock has to do. */
     fun cancelKind(): CancelKind {
         val isOver = clientEnd != null && comeback.time.nanos() >= clientEnd - TIMEOUT_STARTED_EARLIER_NANOS
-        return if (isOver || witness?.isCancelledByTimer == true) CancelKind.CALL_TIMEOUT else CancelKind.CALLER
+        return if (isOver || listener?.isCancelledByTimer == true) CancelKind.CALL_TIMEOUT else CancelKind.CALLER
     }
 
     /** [response] as the rest of the chain gave it, with the report if there is one. */

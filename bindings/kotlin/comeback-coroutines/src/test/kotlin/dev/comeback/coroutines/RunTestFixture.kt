@@ -1,4 +1,4 @@
-// What the tests stand on: a Comeback in the time of runTest, and everything its listener heard.
+// What the tests use: a Comeback in the time of runTest, and everything its listener heard.
 package dev.comeback.coroutines
 
 import dev.comeback.Comeback
@@ -17,7 +17,7 @@ import java.io.IOException
 import java.util.concurrent.CopyOnWriteArrayList
 import java.util.concurrent.atomic.AtomicInteger
 
-internal class Ground(
+internal class RunTestFixture(
     private val test: TestScope,
     listen: (RetryEvent) -> Unit = {},
 ) {

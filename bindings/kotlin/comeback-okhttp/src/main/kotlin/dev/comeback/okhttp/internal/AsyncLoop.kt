@@ -45,8 +45,8 @@ internal sealed class Ending {
  * One thread at a time has the turn: the one on which an attempt ended, or, after a wait, the one of [dev.comeback.driver.Time.schedule]. It hands the turn on
  * by launching an attempt or beginning a wait, and then lets go. Nothing is locked.
  */
-internal class Retries(
-    private val call: RetryCall,
+internal class AsyncLoop(
+    private val call: FactoryCall,
     private val setup: Setup,
     private val caller: Caller,
 ) {
@@ -56,7 +56,7 @@ internal class Retries(
     private val time = comeback.time
 
     /** Null before the first attempt began, and for a call that Comeback does not look after. */
-    private var retried: RetriedCall? = null
+    private var record: CallRecord? = null
     private var clientEnd: Long? = null
     private var isEntered = false
 
@@ -89,8 +89,8 @@ internal class Retries(
      * Null if the call goes as without us.
      */
     @Throws(IOException::class)
-    fun entered(chain: Interceptor.Chain): RetriedCall? {
-        if (isEntered) return retried
+    fun entered(chain: Interceptor.Chain): CallRecord? {
+        if (isEntered) return record
         isEntered = true
         if (inner != null || !setup.canActOn(chain)) return null
         val request = withoutReport(chain.request())
@@ -100,7 +100,7 @@ internal class Retries(
         val began = time.nanos()
         clientEnd = clientEnd(call.timeout(), began, time)
         val askedOn = setup.names?.network
-        return RetriedCall(
+        return CallRecord(
             request,
             setup,
             policy,
@@ -113,7 +113,7 @@ internal class Retries(
             AttemptEntry,
             CallLayer.of(chain.call()),
             keys = ::IdempotencyKeys,
-        ).also { retried = it }
+        ).also { record = it }
     }
 
     /** The one attempt of a call that goes as without us. */
@@ -125,21 +125,21 @@ internal class Retries(
     /** An attempt has ended. [isOnAttempt]: on this thread. */
     fun settle(
         attempt: Attempt,
-        attempted: Attempted,
+        attemptEnd: AttemptEnd,
         isOnAttempt: Boolean,
     ) {
-        val retried = retried
-        if (attempt.call.isCanceled() && attempted !is Attempted.Cut) call.isCancelledWithin()
-        if (retried == null) return caller.over(endingOf(attempted), isOnAttempt)
-        proceed(retried, isOnAttempt) {
-            when (val settled = retried.settled(attempted, isCancelled = call.isCanceled())) {
+        val record = record
+        if (attempt.call.isCanceled() && attemptEnd !is AttemptEnd.Cut) call.isCancelledWithin()
+        if (record == null) return caller.over(endingOf(attemptEnd), isOnAttempt)
+        proceed(record, isOnAttempt) {
+            when (val settled = record.settled(attemptEnd, isCancelled = call.isCanceled())) {
                 is Settled.Asleep -> {
                     if (caller.mustNotWait && isLater(settled.sleep)) {
-                        retried.session.cancelled(CancelKind.MAIN_THREAD)
-                        endingOf(retried.withoutWait(settled))
+                        record.session.cancelled(CancelKind.MAIN_THREAD)
+                        endingOf(record.withoutWait(settled))
                     } else {
                         flying = null
-                        next(retried, settled.sleep, settled.closed())
+                        next(record, settled.sleep, settled.closed())
                     }
                 }
 
@@ -152,20 +152,20 @@ internal class Retries(
 
     /** Goes on from [first]. Null if an attempt or a wait has the turn now. */
     private fun next(
-        retried: RetriedCall,
+        record: CallRecord,
         first: NextStep,
         last: Last,
     ): Ending? {
         var step = first
         while (step is NextStep.Sleep) {
-            val ended = endedBy(retried.session)
+            val ended = endedBy(record.session)
             if (ended == null && isLater(step)) {
-                Wait(retried, step, last).begin()
+                Wait(record, step, last).begin()
                 return null
             }
-            step = ended ?: retried.session.woken()
+            step = ended ?: record.session.woken()
         }
-        if (step !is NextStep.Go) return Ending.Failure(retried.ended(step, last))
+        if (step !is NextStep.Go) return Ending.Failure(record.ended(step, last))
         launch()
         return null
     }
@@ -183,7 +183,7 @@ internal class Retries(
 
     /** Whatever goes wrong in [action], the caller hears of an end. What the caller's own callback throws is not ours. */
     private inline fun proceed(
-        retried: RetriedCall,
+        record: CallRecord,
         isOnAttempt: Boolean,
         action: () -> Ending?,
     ) {
@@ -193,8 +193,8 @@ internal class Retries(
             } catch (thrown: Throwable) {
                 val failed = IOException("Comeback failed", thrown)
                 orNull {
-                    retried.session.stopped(StopReason.Internal)
-                    retried.session.attachReportTo(failed)
+                    record.session.stopped(StopReason.Internal)
+                    record.session.attachReportTo(failed)
                 }
                 Ending.Failure(failed)
             }
@@ -210,12 +210,12 @@ internal class Retries(
             is Settled.Asleep -> error("a call that must not wait waits")
         }
 
-    private fun endingOf(attempted: Attempted): Ending =
-        when (attempted) {
-            is Attempted.Answered -> Ending.Answer(attempted.response)
-            is Attempted.Failed -> Ending.Failure(attempted.exception)
-            is Attempted.Broke -> Ending.Failure(attempted.thrown)
-            is Attempted.Cut -> error("a call without limits was cut")
+    private fun endingOf(attemptEnd: AttemptEnd): Ending =
+        when (attemptEnd) {
+            is AttemptEnd.Answered -> Ending.Answer(attemptEnd.response)
+            is AttemptEnd.Failed -> Ending.Failure(attemptEnd.exception)
+            is AttemptEnd.Broke -> Ending.Failure(attemptEnd.thrown)
+            is AttemptEnd.Cut -> error("a call without limits was cut")
         }
 
     /** The call was cancelled. */
@@ -231,7 +231,7 @@ internal class Retries(
 
     /** Ended by its time, an edge, the end of Comeback, a cancel or an interrupt, whichever is first. */
     private inner class Wait(
-        private val retried: RetriedCall,
+        private val record: CallRecord,
         private val sleep: NextStep.Sleep,
         private val last: Last,
     ) {
@@ -264,7 +264,7 @@ internal class Retries(
 
         fun begin() {
             wait = this
-            val subscribed = retried.session.wakeEarly(sleep, ::endSoon)
+            val subscribed = record.session.wakeEarly(sleep, ::endSoon)
             changes = subscribed
             // A cancel that came before is seen here, a later one ends the wait.
             if (call.isCanceled() || isInterrupted) endSoon()
@@ -292,7 +292,7 @@ internal class Retries(
             if (!isOver.compareAndSet(false, true)) return
             wait = null
             stopListening()
-            proceed(retried, isOnAttempt = false) { next(retried, endedBy(retried.session) ?: retried.session.woken(), last) }
+            proceed(record, isOnAttempt = false) { next(record, endedBy(record.session) ?: record.session.woken(), last) }
         }
     }
 }

@@ -15,7 +15,7 @@ import okhttp3.Response
 import java.io.Closeable
 import java.io.IOException
 
-internal class RetryLoop(
+internal class BlockingLoop(
     private val chain: Interceptor.Chain,
     private val request: Request,
     private val setup: Setup,
@@ -29,8 +29,8 @@ internal class RetryLoop(
     private val comeback = setup.comeback
     private val call = chain.call()
     private val isFound = runsAppsCode(entry, call)
-    private val retried =
-        RetriedCall(
+    private val record =
+        CallRecord(
             request,
             setup,
             policy,
@@ -44,9 +44,9 @@ internal class RetryLoop(
             layer,
             keys = layer::keys,
         )
-    private val session = retried.session
+    private val session = record.session
     private var noted = NetworkSnapshot.UNKNOWN
-    private var witness: AttemptWitness? = null
+    private var listener: AttemptListener? = null
 
     /** What the rest of the chain threw that is no I/O error. It is not ours to judge, and passes as it is. */
     var foreign: Throwable? = null
@@ -55,19 +55,19 @@ internal class RetryLoop(
     /** [first] is the first attempt, if it was made already; [before] what was known of the network then. */
     fun run(
         before: NetworkSnapshot,
-        first: Attempted?,
+        first: AttemptEnd?,
     ): Response {
         try {
             noted = session.noteAttempt(before)
-            var attempted = first ?: firstAttempt()
+            var attemptEnd = first ?: firstAttempt()
             var isFirst = true
             while (true) {
-                if (attempted is Attempted.Broke) {
-                    if (!isFirst && isOfOpenResponse(attempted.thrown)) throw attempted.thrown
-                    foreign = attempted.thrown
+                if (attemptEnd is AttemptEnd.Broke) {
+                    if (!isFirst && isOfOpenResponse(attemptEnd.thrown)) throw attemptEnd.thrown
+                    foreign = attemptEnd.thrown
                 }
                 val asleep =
-                    when (val settled = retried.settled(attempted, isCancelled = attempted !is Attempted.Cut && call.isCanceled())) {
+                    when (val settled = record.settled(attemptEnd, isCancelled = attemptEnd !is AttemptEnd.Cut && call.isCanceled())) {
                         is Settled.Delivered -> return settled.response
                         is Settled.Thrown -> throw settled.thrown
                         is Settled.Asleep -> settled
@@ -75,8 +75,8 @@ internal class RetryLoop(
                 val slot = slotFor(asleep) ?: return withoutWait(asleep)
                 val last = asleep.closed()
                 val next = slot.use { awaited(asleep.sleep) }
-                if (next !is NextStep.Go) throw retried.ended(next, last)
-                attempted = laterAttempt(next.limit.inactivityNanos)
+                if (next !is NextStep.Go) throw record.ended(next, last)
+                attemptEnd = laterAttempt(next.limit.inactivityNanos)
                 isFirst = false
             }
         } catch (thrown: Throwable) {
@@ -98,13 +98,13 @@ internal class RetryLoop(
     }
 
     /** It is left alone, unless something about it can only be known by listening. */
-    private fun firstAttempt(): Attempted {
+    private fun firstAttempt(): AttemptEnd {
         val isKnownOffline = noted.state == NetworkState.OFFLINE || noted.state == NetworkState.BLOCKED
-        if (retried.needsWitness || isKnownOffline) watch()
+        if (record.needsListener || isKnownOffline) watch()
         return attempt(null)
     }
 
-    private fun laterAttempt(inactivityNanos: Long?): Attempted {
+    private fun laterAttempt(inactivityNanos: Long?): AttemptEnd {
         val before = noted
         noted = session.noteAttempt()
         watch()
@@ -113,11 +113,11 @@ internal class RetryLoop(
     }
 
     /** An interceptor cannot give up one attempt, so `attempt_timeout` shortens its inactivity timeouts. */
-    private fun attempt(inactivityNanos: Long?): Attempted {
-        witness?.attemptBegins()
-        retried.attemptBegins(layer)
-        val limited = retried.limited(chain, shorter(inactivityNanos, facts.attemptTimeoutNanos), noted.path)
-        return attempted(limited, retried.outgoing, layer, facts, isFound, cutTimer(call, facts, comeback.time.nanos() - began)) {}
+    private fun attempt(inactivityNanos: Long?): AttemptEnd {
+        listener?.attemptBegins()
+        record.attemptBegins(layer)
+        val limited = record.limited(chain, shorter(inactivityNanos, facts.attemptTimeoutNanos), noted.path)
+        return makeAttempt(limited, record.outgoing, layer, facts, isFound, cutTimer(call, facts, comeback.time.nanos() - began)) {}
     }
 
     /**
@@ -128,10 +128,10 @@ internal class RetryLoop(
         thrown is IllegalStateException &&
             thrown.message?.startsWith("cannot make a new request because the previous response is still open") == true
 
-    private fun watch(): AttemptWitness =
-        witness ?: layer.witness(call, setup.pools).also {
-            witness = it
-            retried.isHeardBy(it)
+    private fun watch(): AttemptListener =
+        listener ?: layer.listener(call, setup.pools).also {
+            listener = it
+            record.isHeardBy(it)
         }
 
     /** Null if this call must not sleep here; why, the session knows. Only waits after a status are limited: after other failures a sixth call would fare no better. */
@@ -148,7 +148,7 @@ internal class RetryLoop(
     }
 
     private fun withoutWait(asleep: Settled.Asleep): Response =
-        when (val settled = retried.withoutWait(asleep)) {
+        when (val settled = record.withoutWait(asleep)) {
             is Settled.Delivered -> settled.response
             is Settled.Thrown -> throw settled.thrown
             is Settled.Asleep -> error("a call that must not wait waits")
@@ -162,10 +162,10 @@ internal class RetryLoop(
         var step: NextStep = first
         try {
             while (step is NextStep.Sleep) {
-                if (call.isCanceled()) return session.cancelled(retried.cancelKind())
+                if (call.isCanceled()) return session.cancelled(record.cancelKind())
                 if (blocks(step) && setup.hooks.isMainThread()) return session.cancelled(CancelKind.MAIN_THREAD)
                 session.await(step, wakeup)
-                if (call.isCanceled()) return session.cancelled(retried.cancelKind())
+                if (call.isCanceled()) return session.cancelled(record.cancelKind())
                 step = session.woken()
             }
         } catch (_: InterruptedException) {

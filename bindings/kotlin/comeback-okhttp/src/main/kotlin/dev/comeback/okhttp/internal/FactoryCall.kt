@@ -19,7 +19,7 @@ import java.util.concurrent.atomic.AtomicBoolean
 import java.util.concurrent.atomic.AtomicReference
 import kotlin.reflect.KClass
 
-internal class RetryCall(
+internal class FactoryCall(
     private val setup: Setup,
     private val client: OkHttpClient,
     private val original: Request,
@@ -42,7 +42,7 @@ internal class RetryCall(
     private val listeners = CopyOnWriteArrayList<EventListener>()
 
     @Volatile
-    private var retries: Retries? = null
+    private var loop: AsyncLoop? = null
 
     override fun request(): Request = original
 
@@ -53,21 +53,21 @@ internal class RetryCall(
     override fun timeout(): Timeout = timeout
 
     @Suppress("CloneDoesntCallSuperClone")
-    override fun clone(): Call = RetryCall(setup, client, original)
+    override fun clone(): Call = FactoryCall(setup, client, original)
 
     override fun enqueue(responseCallback: Callback) = started(Enqueued(responseCallback)).launch()
 
     @Throws(IOException::class)
     override fun execute(): Response {
         val executed = Executed(setup.hooks.isMainThread())
-        val retries = started(executed)
-        retries.launch()
-        return executed.await(retries)
+        val loop = started(executed)
+        loop.launch()
+        return executed.await(loop)
     }
 
-    private fun started(caller: Caller): Retries {
+    private fun started(caller: Caller): AsyncLoop {
         check(executed.compareAndSet(false, true)) { "Already Executed" }
-        return Retries(this, setup, caller).also { retries = it }
+        return AsyncLoop(this, setup, caller).also { loop = it }
     }
 
     override fun cancel() {
@@ -75,10 +75,10 @@ internal class RetryCall(
             synchronized(listeners) {
                 if (canceled) return
                 canceled = true
-                retries?.flying
+                loop?.flying
             }
         attempt?.cancel()
-        retries?.endWait()
+        loop?.endWait()
         if (attempt == null) listeners.forEach { it.canceled(this) }
     }
 
@@ -90,7 +90,7 @@ internal class RetryCall(
     override fun addEventListener(eventListener: EventListener) {
         synchronized(listeners) {
             listeners += eventListener
-            retries?.flying?.addEventListener(eventListener)
+            loop?.flying?.addEventListener(eventListener)
         }
     }
 
@@ -165,13 +165,13 @@ internal class RetryCall(
         private fun tell(ending: Ending) =
             when (ending) {
                 is Ending.Answer -> {
-                    callback.onResponse(this@RetryCall, ending.response)
+                    callback.onResponse(this@FactoryCall, ending.response)
                 }
 
                 is Ending.Failure -> {
                     val thrown = ending.thrown
                     // As OkHttp says it; the thrown one goes on to the thread's handler, as without us.
-                    callback.onFailure(this@RetryCall, thrown as? IOException ?: IOException("canceled due to $thrown", thrown))
+                    callback.onFailure(this@FactoryCall, thrown as? IOException ?: IOException("canceled due to $thrown", thrown))
                 }
             }
     }
@@ -193,7 +193,7 @@ internal class RetryCall(
             attempts += ending
         }
 
-        fun await(retries: Retries): Response {
+        fun await(loop: AsyncLoop): Response {
             var isInterrupted = false
             try {
                 while (true) {
@@ -202,7 +202,7 @@ internal class RetryCall(
                             attempts.poll() ?: attempts.take()
                         } catch (_: InterruptedException) {
                             isInterrupted = true
-                            retries.interrupt()
+                            loop.interrupt()
                             continue
                         }
                     when (next) {

@@ -1,4 +1,4 @@
-// The ground a client stands on: virtual time, the link, and what the system says about it.
+// The phone that a client runs on: virtual time, the link, and what the system says about it.
 package dev.comeback.arena
 
 import dev.comeback.Comeback
@@ -30,7 +30,7 @@ import java.util.concurrent.ScheduledFuture
 import java.util.concurrent.TimeUnit
 
 @OptIn(ExperimentalCoroutinesApi::class, InternalComebackApi::class)
-internal class Ground(
+internal class SimulatedPhone(
     private val link: Link,
     private val taps: List<Tap>,
     seed: Long,
@@ -68,7 +68,7 @@ internal class Ground(
     fun ktor(configure: HttpClientConfig<MockEngineConfig>.() -> Unit): HttpClient =
         HttpClient(MockEngine) {
             engine {
-                dispatcher = this@Ground.dispatcher
+                dispatcher = this@SimulatedPhone.dispatcher
                 addHandler { request ->
                     attempt(
                         taps[
@@ -97,7 +97,7 @@ internal class Ground(
         return Comeback {
             this.time = time
             connectivity = if (signal == Signal.NO_PATH) OnePath(told) else told
-            seeds = this@Ground.seeds::nextLong
+            seeds = this@SimulatedPhone.seeds::nextLong
         }
     }
 

@@ -1,4 +1,4 @@
-// What the tests stand on: a server on loopback, a Comeback in virtual time, and everything its listener heard.
+// What the tests use: a server on loopback, a Comeback in virtual time, and everything its listener heard.
 package dev.comeback.okhttp
 
 import dev.comeback.Comeback
@@ -61,7 +61,7 @@ private class Enqueuing(
 }
 
 /** A server that answers 200 once its script is over. Its address is numeric: no name is looked up, and there is one route. */
-internal open class Ground(
+internal open class LoopbackFixture(
     configureServer: MockWebServer.() -> Unit = {},
     clock: Time = VirtualTime(),
     private val driver: Driver = Driver.INTERCEPTOR,
@@ -79,7 +79,7 @@ internal open class Ground(
     val comeback: Comeback =
         Comeback {
             time = clock
-            connectivity = this@Ground.connectivity
+            connectivity = this@LoopbackFixture.connectivity
             listener = RetryListener { events += it }
             configureComeback()
         }

@@ -1,4 +1,4 @@
-// What the tests of rules stand on: a mocked engine in the time of runTest, and everything that was sent and heard.
+// What the tests of rules use: a mocked engine in the time of runTest, and everything that was sent and heard.
 package dev.comeback.ktor
 
 import dev.comeback.Comeback
@@ -25,7 +25,7 @@ import kotlinx.coroutines.test.currentTime
 import java.util.concurrent.CopyOnWriteArrayList
 
 @OptIn(ExperimentalCoroutinesApi::class)
-internal class Ground(
+internal class MockEngineFixture(
     private val test: TestScope,
     isHeard: Boolean = true,
 ) {
@@ -35,7 +35,7 @@ internal class Ground(
     val comeback =
         Comeback {
             time = clock
-            connectivity = this@Ground.connectivity
+            connectivity = this@MockEngineFixture.connectivity
             if (isHeard) listener = RetryListener { events += it }
         }
 
@@ -69,7 +69,7 @@ internal class Ground(
         return HttpClient(engine) {
             before()
             install(ComebackRetry) {
-                comeback = this@Ground.comeback
+                comeback = this@MockEngineFixture.comeback
                 this.policy = policy
                 configure()
             }

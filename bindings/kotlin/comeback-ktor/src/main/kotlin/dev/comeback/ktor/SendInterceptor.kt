@@ -1,4 +1,4 @@
-// Decides at the door of one client which requests Comeback looks after, and sees each of them off into the engine.
+// The plugin's part in HttpSend: decides for one client which requests Comeback looks after, and sees each of them off into the engine.
 package dev.comeback.ktor
 
 import dev.comeback.RetryPolicy
@@ -17,7 +17,7 @@ import kotlinx.coroutines.currentCoroutineContext
 import java.util.UUID
 import kotlin.coroutines.CoroutineContext
 
-internal class Door(
+internal class SendInterceptor(
     private val setup: Setup,
 ) {
     private val comeback = setup.comeback
@@ -36,8 +36,8 @@ internal class Door(
         request: HttpRequestBuilder,
         context: CoroutineContext,
     ): SendLoop? {
-        val mark = request.attributes.getOrNull(Mark.KEY)
-        val before = (mark as? SendLoop)?.takeIf { it.executionContext === request.executionContext }
+        val attribute = request.attributes.getOrNull(RequestAttribute.KEY)
+        val before = (attribute as? SendLoop)?.takeIf { it.executionContext === request.executionContext }
         if (before != null && before.isRedirected && !before.isOver) return before
         val choices = request.choices
         val policy = choices.policy ?: hooks.policyFor(request) ?: hooks.policy
@@ -46,8 +46,8 @@ internal class Door(
         if (facts == null || comeback.isClosed || outer != null || isUpgrade(request)) {
             if (outer != null) {
                 below(request, outer, policy, choices)
-            } else if (mark != null) {
-                request.attributes.remove(Mark.KEY)
+            } else if (attribute != null) {
+                request.attributes.remove(RequestAttribute.KEY)
             }
             return null
         }
@@ -71,9 +71,9 @@ internal class Door(
         val below = Below(outer, policy, keyIsMade, setup, request)
         if (isUpgrade(request)) {
             // Its end is not reported.
-            request.attributes.remove(Mark.KEY)
+            request.attributes.remove(RequestAttribute.KEY)
         } else {
-            request.attributes.put(Mark.KEY, below)
+            request.attributes.put(RequestAttribute.KEY, below)
         }
     }
 
@@ -106,4 +106,4 @@ internal class Door(
 }
 
 /** Who hears of the request with these attributes, if anybody does. */
-internal val Attributes.onItsWay: OnItsWay? get() = getOrNull(Mark.KEY) as? OnItsWay
+internal val Attributes.onItsWay: OnItsWay? get() = getOrNull(RequestAttribute.KEY) as? OnItsWay
