@@ -250,8 +250,9 @@ internal class SendLoop(
             if (kind == CancelKind.CALL_TIMEOUT) attempt.isOutOfTime()
             session.cancelled(kind, attempt.sentNothing(failure = null))
             // The caller's own cancellation is shared, and gets nothing.
-            if (!isCallersEnd || attempt.isCut) session.attachReportTo(checkNotNull(attempt.failure))
-            return thrown
+            if (!isCallersEnd) session.attachReportTo(checkNotNull(attempt.failure))
+            // Cancelled, and cut in the same moment: who cancelled hears of no timeout.
+            return if (isCallersEnd && attempt.isCut) context.job.getCancellationException() else thrown
         }
         if (attempt.isCut || attempt.isAbandoned) return null
         val failure = attempt.failure

@@ -6,9 +6,12 @@ import dev.comeback.ManualConnectivity
 import dev.comeback.RetryEvent
 import dev.comeback.RetryListener
 import dev.comeback.RetryPolicy
+import dev.comeback.StopReason
+import dev.comeback.retryReport
 import io.ktor.client.HttpClient
 import io.ktor.client.engine.mock.MockEngine
 import io.ktor.client.request.get
+import kotlinx.coroutines.CoroutineExceptionHandler
 import kotlinx.coroutines.CoroutineScope
 import kotlinx.coroutines.Dispatchers
 import kotlinx.coroutines.Job
@@ -59,7 +62,8 @@ class NothingIsLeftTest {
                 }
             }
         val all = SupervisorJob()
-        val scope = CoroutineScope(Dispatchers.Default + all)
+        val uncaught = ConcurrentLinkedQueue<Throwable>()
+        val scope = CoroutineScope(Dispatchers.Default + all + CoroutineExceptionHandler { _, thrown -> uncaught += thrown })
         val random = Random(1)
         runBlocking(Dispatchers.Default) {
             withTimeout(5.minutes) {
@@ -75,6 +79,8 @@ class NothingIsLeftTest {
                 while (attempts.any { it.isActive }) delay(1)
             }
         }
+        // Who cancelled a call hears of nothing that it came to.
+        assertEquals(emptyList(), uncaught.filter { it.retryReport?.reason is StopReason.Cancelled })
         assertEquals(0, all.children.count())
         assertEquals(
             0,

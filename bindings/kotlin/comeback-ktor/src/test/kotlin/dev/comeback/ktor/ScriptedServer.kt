@@ -54,7 +54,7 @@ internal class ScriptedServer(
         }
     }
 
-    private val listening = ServerSocket(0, 50, InetAddress.getByAddress(byteArrayOf(127, 0, 0, 1)))
+    private val listening = ServerSocket(0, 1_000, InetAddress.getByAddress(byteArrayOf(127, 0, 0, 1)))
     private val open = CopyOnWriteArrayList<Socket>()
     private val requests = AtomicInteger()
     val port: Int = listening.localPort
