@@ -44,7 +44,11 @@ public abstract class LimitTimer {
     }
 
     /** Ends the limit. True if it was reached before; then [reached] is called, or has been. Of this and the clock exactly one is first. */
-    public fun stop(): Boolean = !STATE.compareAndSet(this, RUNNING, STOPPED) && state == REACHED
+    public fun stop(): Boolean {
+        if (!STATE.compareAndSet(this, RUNNING, STOPPED)) return state == REACHED
+        LimitClock.system.forget(this)
+        return false
+    }
 
     internal fun reach(threads: Executor) {
         if (!STATE.compareAndSet(this, RUNNING, REACHED)) return
@@ -104,6 +108,15 @@ public class LimitClock internal constructor(
             timer.next = before
         } while (!added.compareAndSet(before, timer))
         if (state.get() != TICKING) wake()
+    }
+
+    /**
+     * If the stopped [timer] is the newest, it goes at once, and with it what it keeps in memory; else the clock's thread drops it. What is below it
+     * stays as it is for as long as it is on the stack, because each timer is pushed once.
+     */
+    internal fun forget(timer: LimitTimer) {
+        if (added.get() !== timer) return
+        added.compareAndSet(timer, timer.next)
     }
 
     private fun wake() {

@@ -75,13 +75,31 @@ public class OuterAttempt(
         @JvmField
         public val header: String = "Comeback-Layer-" + UUID.randomUUID().toString().take(8)
 
-        private val here = ThreadLocal<OuterAttempt?>()
+        /** An [OuterAttempt], or a [Source] of one. */
+        private val here = ThreadLocal<Any?>()
 
         /** The attempt whose code runs on this thread now. Code that sets it must restore the former value. */
         public var onThisThread: OuterAttempt?
-            get() = here.get()
+            get() = here.get()?.let { it as? OuterAttempt ?: (it as Source).attempt() }
             // An entry that is removed would be made anew by the next look.
             set(value) = here.set(value)
+
+        /** From now on [onThisThread] is what [source] answers. Returns what was there before, for [leave]. */
+        public fun enter(source: Source): Any? = here.get().also { here.set(source) }
+
+        /** Undoes [enter], which returned [before]. */
+        public fun leave(before: Any?): Unit = here.set(before)
+    }
+
+    /**
+     * Makes an attempt when a layer further in looks for it. In most attempts none does.
+     *
+     * @suppress
+     */
+    @InternalComebackApi
+    public interface Source {
+        /** The same one until the attempt ends. */
+        public fun attempt(): OuterAttempt
     }
 }
 

@@ -54,7 +54,7 @@ public class ComebackCallFactory
                     interceptors().add(0, AttemptEntry)
                     addInterceptor(ClientEntry)
                     guarded()
-                    addNetworkInterceptor(AttemptExit)
+                    if (networkInterceptors().singleOrNull() !== FollowUpGuard.ALONE) addNetworkInterceptor(AttemptExit)
                 }.build()
 
         override fun newCall(request: Request): Call = FactoryCall(setup, client, request)

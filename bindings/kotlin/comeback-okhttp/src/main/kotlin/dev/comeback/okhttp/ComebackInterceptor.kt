@@ -48,12 +48,13 @@ public class ComebackInterceptor
         @Throws(IOException::class)
         override fun intercept(chain: Interceptor.Chain): Response {
             val call = chain.call()
-            if (chain.connection() != null || !setup.canActOn(chain)) return chain.proceed(chain.request())
+            val code =
+                (if (chain.connection() == null) setup.codeOf(chain, entry = this) else null) ?: return chain.proceed(chain.request())
             val layer = CallLayer.of(call)
             // The outermost layer acts.
             if (layer.isActive) return tellOnSameCall(chain, setup.policyFor(chain.request()), layer)
             val outer = OuterAttempt.onThisThread ?: layer.noted?.outer ?: chain.request().tag(OuterAttempt::class.java)
-            if (outer != null) return standDown(chain, layer, outer)
+            if (outer != null) return standDown(chain, layer, outer, code)
             val request = withoutReport(chain.request())
             val policy = setup.policyFor(request)
             val facts = policy.driverFacts
@@ -71,13 +72,13 @@ public class ComebackInterceptor
                             request,
                             layer,
                             facts,
-                            runsAppsCode(this, call),
+                            code.runsAppsCode,
                             cutTimer(call, facts, spentNanos = 0),
                         ) { response ->
                             if (isAllThereIs(response, noted)) return response
                         }
                 }
-                loop = BlockingLoop(chain, request, setup, policy, facts, layer, began, askedOn, this)
+                loop = BlockingLoop(chain, request, setup, policy, facts, layer, began, askedOn, code)
                 return loop.run(noted, first)
             } catch (thrown: Throwable) {
                 if (thrown is IOException || thrown === loop?.foreign) throw thrown
@@ -120,13 +121,14 @@ public class ComebackInterceptor
             chain: Interceptor.Chain,
             layer: CallLayer,
             outer: OuterAttempt,
+            code: ClientCode,
         ): Response {
             val noted = layer.noted
             layer.noted = null
             // It may have become another request on its way here; then that one is told beside it.
             if (noted != null && noted.original !== chain.request()) noted.isReplaced()
             val inner = noted?.takeIf { it.original === chain.request() } ?: InnerCall(setup, outer, chain.request())
-            return inner.proceed(chain, layer, entry = this)
+            return inner.proceed(chain, layer, code)
         }
 
         /** Upgrades cannot be begun anew. */

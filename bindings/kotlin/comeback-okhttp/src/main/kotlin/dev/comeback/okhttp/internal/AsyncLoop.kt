@@ -92,7 +92,8 @@ internal class AsyncLoop(
     fun entered(chain: Interceptor.Chain): CallRecord? {
         if (isEntered) return record
         isEntered = true
-        if (inner != null || !setup.canActOn(chain)) return null
+        if (inner != null) return null
+        val code = setup.codeOf(chain, AttemptEntry) ?: return null
         val request = withoutReport(chain.request())
         val policy = setup.policyFor(request)
         val facts = policy.driverFacts
@@ -110,7 +111,7 @@ internal class AsyncLoop(
             clientEnd,
             outlivesCut = true,
             askedOn,
-            AttemptEntry,
+            code,
             CallLayer.of(chain.call()),
             keys = ::IdempotencyKeys,
         ).also { record = it }
@@ -118,8 +119,8 @@ internal class AsyncLoop(
 
     /** The one attempt of a call that goes as without us. */
     fun passed(chain: Interceptor.Chain): Response {
-        if (inner == null || !setup.canActOn(chain)) return chain.proceed(chain.request())
-        return inner.proceed(chain, CallLayer.of(chain.call()), entry = AttemptEntry)
+        val code = inner?.let { setup.codeOf(chain, AttemptEntry) } ?: return chain.proceed(chain.request())
+        return inner.proceed(chain, CallLayer.of(chain.call()), code)
     }
 
     /** An attempt has ended. [isOnAttempt]: on this thread. */

@@ -111,7 +111,7 @@ internal class Attempt(
                 numbered(record.outgoing, call.request().attemptNumber),
                 CallLayer.of(call),
                 record.facts,
-                runsAppsCode(AttemptEntry, call),
+                record.code.runsAppsCode,
                 timer,
             ) {
             }
@@ -283,7 +283,12 @@ internal object ClientEntry : OwnInterceptor {
 /** Where a request goes out: after the app's network interceptors, connected and not yet written. */
 internal object AttemptExit : OwnInterceptor {
     override fun intercept(chain: Interceptor.Chain): Response {
-        if (Attempt.of(chain.call())?.goesOut() == false) throw IOException("Canceled")
+        pass(chain)
         return chain.proceed(chain.request())
+    }
+
+    @Throws(IOException::class)
+    fun pass(chain: Interceptor.Chain) {
+        if (Attempt.of(chain.call())?.goesOut() == false) throw IOException("Canceled")
     }
 }

@@ -24,11 +24,10 @@ internal class BlockingLoop(
     private val layer: CallLayer,
     private val began: Long,
     askedOn: Any?,
-    entry: Interceptor,
+    private val code: ClientCode,
 ) {
     private val comeback = setup.comeback
     private val call = chain.call()
-    private val isFound = runsAppsCode(entry, call)
     private val record =
         CallRecord(
             request,
@@ -40,7 +39,7 @@ internal class BlockingLoop(
             clientEnd(call.timeout(), began, comeback.time),
             outlivesCut = false,
             askedOn,
-            entry,
+            code,
             layer,
             keys = layer::keys,
         )
@@ -117,7 +116,14 @@ internal class BlockingLoop(
         listener?.attemptBegins()
         record.attemptBegins(layer)
         val limited = record.limited(chain, shorter(inactivityNanos, facts.attemptTimeoutNanos), noted.path)
-        return makeAttempt(limited, record.outgoing, layer, facts, isFound, cutTimer(call, facts, comeback.time.nanos() - began)) {}
+        return makeAttempt(
+            limited,
+            record.outgoing,
+            layer,
+            facts,
+            code.runsAppsCode,
+            cutTimer(call, facts, comeback.time.nanos() - began),
+        ) {}
     }
 
     /**

@@ -12,42 +12,66 @@ import java.util.concurrent.atomic.AtomicIntegerFieldUpdater
  * A tag on the call. An interceptor outside Comeback may send several requests through it, one after the other; each is looked after, and they share
  * the one listener. All of it belongs to the thread that runs the call, unless it says otherwise.
  */
-internal class CallLayer {
+internal class CallLayer : OuterAttempt.Source {
     @Volatile
     private var state = IDLE
-
-    private var madeKeys: IdempotencyKeys? = null
-
-    val keys: IdempotencyKeys
-        get() = madeKeys ?: IdempotencyKeys().also { madeKeys = it }
-
-    /** The one that hears the call, if there is one yet. */
-    var listener: AttemptListener? = null
-        private set
-
-    /** What was changed in the head of the call's latest response, and is to be undone. */
-    var edit: RetryAfterEdit? = null
-
-    /** What was written of the request's body; null if it has none that can be written again. */
-    var replay: Replay? = null
-
-    /** The call was made inside an attempt of a layer further out. */
-    @Volatile
-    var noted: InnerCall? = null
 
     /** The request that left last in this attempt, or was about to; null: none. */
     var lastOut: Request? = null
         private set
 
-    /** Those that left before it, redirects for instance. */
-    var earlierOut: List<Request> = emptyList()
-        private set
+    /** What most calls never need: a call that succeeds at once stays small. */
+    private class Rare {
+        var keys: IdempotencyKeys? = null
+        var listener: AttemptListener? = null
+        var edit: RetryAfterEdit? = null
+        var replay: Replay? = null
+
+        @Volatile
+        var noted: InnerCall? = null
+        var earlierOut: List<Request> = emptyList()
+
+        @Volatile
+        var attempt: OuterAttempt? = null
+    }
 
     @Volatile
-    private var attempt: OuterAttempt? = null
+    private var rare: Rare? = null
+
+    private fun rare(): Rare = rare ?: Rare().also { rare = it }
+
+    val keys: IdempotencyKeys
+        get() = rare().run { keys ?: IdempotencyKeys().also { keys = it } }
+
+    /** The one that hears the call, if there is one yet. */
+    val listener: AttemptListener? get() = rare?.listener
+
+    /** What was changed in the head of the call's latest response, and is to be undone. */
+    var edit: RetryAfterEdit?
+        get() = rare?.edit
+        set(value) {
+            if (value != null || rare != null) rare().edit = value
+        }
+
+    /** What was written of the request's body; null if it has none that can be written again. */
+    var replay: Replay?
+        get() = rare?.replay
+        set(value) {
+            if (value != null || rare != null) rare().replay = value
+        }
+
+    /** The call was made inside an attempt of a layer further out. */
+    var noted: InnerCall?
+        get() = rare?.noted
+        set(value) {
+            if (value != null || rare != null) rare().noted = value
+        }
+
+    /** Those that left before [lastOut] in this attempt, redirects for instance. */
+    val earlierOut: List<Request> get() = rare?.earlierOut.orEmpty()
 
     /** What layers further in told of in this attempt. Any thread may ask. */
-    val told: List<InnerRequest> get() = attempt?.told.orEmpty()
+    val told: List<InnerRequest> get() = rare?.attempt?.told.orEmpty()
 
     /** Whether Comeback is at work on the call just now. */
     val isActive: Boolean get() = state == ACTIVE
@@ -64,18 +88,21 @@ internal class CallLayer {
 
     /** [outer]: the attempt further out that this one is a part of; null: this layer acts. */
     fun attemptBegins(outer: OuterAttempt?) {
-        edit = null
         lastOut = null
-        earlierOut = emptyList()
-        attempt = outer
+        if (outer == null && rare == null) return
+        rare().apply {
+            edit = null
+            earlierOut = emptyList()
+            attempt = outer
+        }
     }
 
     /** The attempt as layers further in see it. */
-    fun attempt(): OuterAttempt = attempt ?: OuterAttempt().also { attempt = it }
+    override fun attempt(): OuterAttempt = rare().run { attempt ?: OuterAttempt().also { attempt = it } }
 
     /** [request] is about to leave. */
     fun goesOut(request: Request) {
-        lastOut?.let { earlierOut = earlierOut + it }
+        lastOut?.let { before -> rare().apply { earlierOut = earlierOut + before } }
         lastOut = request
     }
 
@@ -88,7 +115,7 @@ internal class CallLayer {
         pools: FreshPools,
     ): AttemptListener =
         listener ?: AttemptListener(onReleased = pools::sweep).also {
-            listener = it
+            rare().listener = it
             call.addEventListener(it)
         }
 
@@ -98,12 +125,11 @@ internal class CallLayer {
         action: () -> T,
     ): T {
         if (!isFound) return action()
-        val before = OuterAttempt.onThisThread
-        OuterAttempt.onThisThread = attempt()
+        val before = OuterAttempt.enter(this)
         try {
             return action()
         } finally {
-            OuterAttempt.onThisThread = before
+            OuterAttempt.leave(before)
         }
     }
 

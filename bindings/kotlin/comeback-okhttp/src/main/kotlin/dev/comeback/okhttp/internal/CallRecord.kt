@@ -31,7 +31,6 @@ import java.io.InterruptedIOException
  *
  * @param clientEnd the instant at which the client's own timeout ends the call; null: never
  * @param outlivesCut whether an attempt that was cut off may be followed by another
- * @param entry the interceptor at which Comeback stands
  * @param layer of the call of the attempt
  * @param askedOn where the first attempt asks for names, as [dev.comeback.driver.NameLookUp.network] says
  */
@@ -45,7 +44,7 @@ internal class CallRecord(
     private val clientEnd: Long?,
     private val outlivesCut: Boolean,
     private var askedOn: Any?,
-    entry: Interceptor,
+    val code: ClientCode,
     private var layer: CallLayer,
     keys: () -> IdempotencyKeys,
 ) {
@@ -92,12 +91,12 @@ internal class CallRecord(
         get() = !hasForeignFurtherIn && !wasBodyAskedFor && listener?.wasBodyAskedFor == false && !wasBodyShown
 
     /** The request came as far as network interceptors of the app's, which may read bodies too. */
-    private val wasBodyShown: Boolean get() = layer.lastOut != null && hasForeignNetworkInterceptors(call)
+    private val wasBodyShown: Boolean get() = layer.lastOut != null && code.hasForeignNetworkInterceptors
 
     private var wasBodyAskedFor = false
 
     /** They may read the body, or use another client. */
-    private val hasForeignFurtherIn by lazy(LazyThreadSafetyMode.PUBLICATION) { hasForeignFurtherIn(entry, call) }
+    private val hasForeignFurtherIn get() = code.hasForeignFurtherIn
 
     /** Whether the request may have been sent by a client that nobody here hears. */
     val mayBeSentElsewhere: Boolean get() = hasForeignFurtherIn && !hooks.onlyThisClientSends

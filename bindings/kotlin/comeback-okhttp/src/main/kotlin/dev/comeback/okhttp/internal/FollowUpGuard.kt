@@ -11,15 +11,31 @@ import okhttp3.Response
  * it leaves alone. So the number gets a plus sign, which changes nothing for anybody who reads a number; [RetryAfterEdit.undone] takes it away again
  * outside.
  */
-internal object FollowUpGuard : OwnInterceptor {
+internal class FollowUpGuard private constructor(
+    private val isAlone: Boolean,
+) : OwnInterceptor {
     override fun intercept(chain: Interceptor.Chain): Response {
         val layer = CallLayer.find(chain.call())
-        if (layer == null || !layer.isActive) return chain.proceed(chain.request())
+        if (layer == null || !layer.isActive) return proceed(chain)
         layer.goesOut(chain.request())
-        val response = chain.proceed(chain.request())
+        val response = proceed(chain)
         val edit = RetryAfterEdit.of(response)
         layer.edit = edit
         return edit?.done(response) ?: response
+    }
+
+    private fun proceed(chain: Interceptor.Chain): Response {
+        if (!isAlone) return chain.proceed(chain.request())
+        AttemptExit.pass(chain)
+        return ReplayCheck.proceed(chain, this)
+    }
+
+    companion object {
+        /** The app has network interceptors further in: [ReplayCheck] and [AttemptExit] come after those. */
+        val OUTERMOST = FollowUpGuard(isAlone = false)
+
+        /** Does what [ReplayCheck] and [AttemptExit] do, too: each interceptor costs a call some 100 bytes. */
+        val ALONE = FollowUpGuard(isAlone = true)
     }
 }
 

@@ -36,7 +36,7 @@ internal class InnerCall(
     fun proceed(
         chain: Interceptor.Chain,
         layer: CallLayer,
-        entry: Interceptor,
+        code: ClientCode,
     ): Response {
         if (!layer.enter()) return chain.proceed(chain.request())
         try {
@@ -48,7 +48,7 @@ internal class InnerCall(
                 told.ended(sentNothing = false, retryAfter = if (isError) response.headers("Retry-After") else emptyList())
                 return response
             } catch (thrown: IOException) {
-                val mayBeSentElsewhere = !setup.hooks.onlyThisClientSends && hasForeignFurtherIn(entry, chain.call())
+                val mayBeSentElsewhere = !setup.hooks.onlyThisClientSends && code.hasForeignFurtherIn
                 told.ended(sentNothing = !mayBeSentElsewhere && orNull { listener.neverSent(causesOf(thrown)) } == true)
                 throw thrown
             }

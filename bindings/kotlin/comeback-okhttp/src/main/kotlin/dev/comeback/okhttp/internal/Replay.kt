@@ -172,9 +172,15 @@ private class SummedBody(
  * network interceptors further in, they see the app's body, and it is not summed.
  */
 internal object ReplayCheck : OwnInterceptor {
-    override fun intercept(chain: Interceptor.Chain): Response {
+    override fun intercept(chain: Interceptor.Chain): Response = proceed(chain, this)
+
+    /** [at]: the interceptor that does it. */
+    fun proceed(
+        chain: Interceptor.Chain,
+        at: Interceptor,
+    ): Response {
         val request = chain.request()
-        val replay = request.body?.let { replayOf(it, chain) } ?: return chain.proceed(request)
+        val replay = request.body?.let { replayOf(it, chain, at) } ?: return chain.proceed(request)
         request.header("Content-Length")?.toLongOrNull()?.let(replay::check)
         val response = chain.proceed(request.newBuilder().method(request.method, SummedBody(replay.body, replay)).build())
         return response.newBuilder().request(request).build()
@@ -183,10 +189,11 @@ internal object ReplayCheck : OwnInterceptor {
     private fun replayOf(
         body: RequestBody,
         chain: Interceptor.Chain,
+        at: Interceptor,
     ): Replay? {
         val replay = CallLayer.find(chain.call())?.replay ?: return null
         if (replay.body !== body) return null
         val all = (chain.call() as? RealCall)?.client?.networkInterceptors ?: return null
-        return replay.takeIf { all.subList(all.indexOf(this) + 1, all.size).all { it is OwnInterceptor } }
+        return replay.takeIf { all.subList(all.indexOf(at) + 1, all.size).all { it is OwnInterceptor } }
     }
 }

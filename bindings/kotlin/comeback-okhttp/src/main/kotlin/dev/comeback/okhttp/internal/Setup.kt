@@ -5,12 +5,7 @@ import dev.comeback.Comeback
 import dev.comeback.RetryPolicy
 import dev.comeback.RetryReport
 import dev.comeback.driver.NameLookUp
-import dev.comeback.okhttp.ComebackInterceptor
 import dev.comeback.okhttp.ComebackOkHttp
-import okhttp3.Authenticator
-import okhttp3.Call
-import okhttp3.CookieJar
-import okhttp3.Dns
 import okhttp3.Interceptor
 import okhttp3.OkHttpClient
 import okhttp3.Request
@@ -30,10 +25,25 @@ internal class Setup(
     val endedWaits = EndedWaits(comeback.time)
     private val client = SupportedClient(comeback)
 
-    /** Whether Comeback can look after what comes by [chain]; if it cannot, that is told once, and requests go as without us. */
-    fun canActOn(chain: Interceptor.Chain): Boolean = client.isSupported(chain)
+    /** The latest call's. */
+    @Volatile
+    private var lastCode: ClientCode? = null
 
-    /** The same of a call that is not under way yet. */
+    /**
+     * What runs inside a call that comes by [chain] and that Comeback enters at [entry]. Null if Comeback cannot look after it; that is told once, and
+     * requests go as without us.
+     */
+    fun codeOf(
+        chain: Interceptor.Chain,
+        entry: Interceptor,
+    ): ClientCode? {
+        if (!client.isNewEnough(chain)) return null
+        val of = (chain.call() as? RealCall)?.client ?: return ClientCode.UNKNOWN
+        val code = lastCode?.takeIf { it.isOf(of, entry) } ?: ClientCode(of, entry).also { lastCode = it }
+        return if (client.isGuarded(code)) code else null
+    }
+
+    /** The same, found out of a call that is not under way yet. */
     fun isUnsupported(problem: LinkageError): Unit = client.isTooOld(problem)
 
     private val annotations = retryAnnotations(options.policies)
@@ -50,46 +60,16 @@ internal fun withoutReport(request: Request): Request {
     return request.newBuilder().tag(RetryReport::class.java, null).build()
 }
 
-/** An interceptor of Comeback's: it reads no body and sends nothing elsewhere. */
-internal interface OwnInterceptor : Interceptor
-
-/** Whether the app has interceptors between [outermost], where Comeback acts, and the client's own layer. */
-internal fun hasForeignFurtherIn(
-    outermost: Interceptor,
-    call: Call,
-): Boolean {
-    val all = (call as? RealCall)?.client?.interceptors ?: return true
-    val at = all.indexOfFirst { it === outermost }
-    return at < 0 || (at + 1 until all.size).any { isForeign(all[it]) }
-}
-
-/** OkHttp's own, for instance those for logging and compression, read bodies that may be read again, and send nothing elsewhere. */
-private fun isForeign(interceptor: Interceptor) =
-    interceptor !is OwnInterceptor && interceptor !is ComebackInterceptor && !interceptor.javaClass.name.startsWith("okhttp3.")
-
-/** Whether the app has network interceptors. */
-internal fun hasForeignNetworkInterceptors(call: Call): Boolean =
-    (call as? RealCall)?.client?.networkInterceptors?.any { it !is OwnInterceptor } ?: true
-
-/** Whether code of the app's runs inside an attempt of [call], which may make calls of its own. */
-internal fun runsAppsCode(
-    outermost: Interceptor,
-    call: Call,
-): Boolean {
-    val client = (call as? RealCall)?.client ?: return true
-    return client.authenticator !== Authenticator.NONE ||
-        client.dns !== Dns.SYSTEM ||
-        client.cookieJar !== CookieJar.NO_COOKIES ||
-        hasForeignNetworkInterceptors(call) ||
-        hasForeignFurtherIn(outermost, call)
-}
-
 /** With what has to be on the network's side of a client that Comeback acts on; once. */
 internal fun OkHttpClient.Builder.guarded(): OkHttpClient.Builder =
     apply {
-        if (FollowUpGuard in networkInterceptors()) return@apply
-        networkInterceptors().add(0, FollowUpGuard)
-        addNetworkInterceptor(ReplayCheck)
+        if (networkInterceptors().any { it is FollowUpGuard }) return@apply
+        if (networkInterceptors().isEmpty()) {
+            addNetworkInterceptor(FollowUpGuard.ALONE)
+        } else {
+            networkInterceptors().add(0, FollowUpGuard.OUTERMOST)
+            addNetworkInterceptor(ReplayCheck)
+        }
     }
 
 /** Such a request cannot be begun anew. */

@@ -6,7 +6,6 @@ import dev.comeback.ComebackUnavailableException
 import dev.comeback.driver.orNull
 import okhttp3.Interceptor
 import okhttp3.OkHttp
-import okhttp3.internal.connection.RealCall
 
 /** OkHttp before 5.4 has not all that is needed, and neither has a chain that an app's interceptor made for an older one. */
 internal class SupportedClient(
@@ -16,7 +15,7 @@ internal class SupportedClient(
     @Volatile
     private var supported: Class<*>? = null
 
-    fun isSupported(chain: Interceptor.Chain): Boolean {
+    fun isNewEnough(chain: Interceptor.Chain): Boolean {
         if (chain.javaClass !== supported) {
             try {
                 chain.withRetryOnConnectionFailure(chain.retryOnConnectionFailure)
@@ -29,15 +28,14 @@ internal class SupportedClient(
             }
             supported = chain.javaClass
         }
-        return isGuarded(chain)
+        return true
     }
 
     fun isTooOld(problem: LinkageError) = tell(IllegalStateException("Comeback needs OkHttp $NEEDED, and this is $version", problem))
 
     /** Without what keeps the client from sending by itself nothing can be promised. */
-    private fun isGuarded(chain: Interceptor.Chain): Boolean {
-        val call = chain.call()
-        if (call !is RealCall || FollowUpGuard in call.client.networkInterceptors) return true
+    fun isGuarded(code: ClientCode): Boolean {
+        if (code.isGuarded) return true
         tell(IllegalStateException("Comeback's interceptor works only where OkHttpClient.Builder.comeback(..) has put it"))
         return false
     }

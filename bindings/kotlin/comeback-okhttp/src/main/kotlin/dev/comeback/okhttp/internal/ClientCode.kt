@@ -1,0 +1,62 @@
+// Which code of the app's runs inside a call of one client. It is the same for all of its calls, so it is found out once.
+package dev.comeback.okhttp.internal
+
+import dev.comeback.okhttp.ComebackInterceptor
+import okhttp3.Authenticator
+import okhttp3.CookieJar
+import okhttp3.Dns
+import okhttp3.Interceptor
+import okhttp3.OkHttpClient
+import java.lang.ref.WeakReference
+
+/**
+ * @property isGuarded Comeback keeps the client from following up and re-sending by itself
+ * @property hasForeignFurtherIn the app has interceptors between the one at which Comeback acts and the client's own layer
+ * @property hasForeignNetworkInterceptors the app has network interceptors
+ * @property runsAppsCode code of the app's, which may make calls of its own, runs inside an attempt
+ */
+internal class ClientCode private constructor(
+    private val client: WeakReference<OkHttpClient>?,
+    private val entry: Interceptor?,
+    val isGuarded: Boolean,
+    val hasForeignFurtherIn: Boolean,
+    val hasForeignNetworkInterceptors: Boolean,
+    hasForeignHooks: Boolean,
+) {
+    constructor(client: OkHttpClient, entry: Interceptor) : this(
+        WeakReference(client),
+        entry,
+        isGuarded = client.networkInterceptors.any { it is FollowUpGuard },
+        hasForeignFurtherIn = client.interceptors.indexOf(entry).let { at -> at < 0 || client.interceptors.drop(at + 1).any(::isForeign) },
+        hasForeignNetworkInterceptors = client.networkInterceptors.any { it !is OwnInterceptor },
+        hasForeignHooks =
+            client.authenticator !== Authenticator.NONE || client.dns !== Dns.SYSTEM || client.cookieJar !== CookieJar.NO_COOKIES,
+    )
+
+    val runsAppsCode: Boolean = hasForeignHooks || hasForeignNetworkInterceptors || hasForeignFurtherIn
+
+    fun isOf(
+        client: OkHttpClient,
+        entry: Interceptor,
+    ): Boolean = this.client?.get() === client && this.entry === entry
+
+    companion object {
+        /** Of a call that is not OkHttp's own. */
+        val UNKNOWN =
+            ClientCode(
+                null,
+                null,
+                isGuarded = true,
+                hasForeignFurtherIn = true,
+                hasForeignNetworkInterceptors = true,
+                hasForeignHooks = true,
+            )
+    }
+}
+
+/** OkHttp's own, for instance those for logging and compression, read bodies that may be read again, and send nothing elsewhere. */
+private fun isForeign(interceptor: Interceptor) =
+    interceptor !is OwnInterceptor && interceptor !is ComebackInterceptor && !interceptor.javaClass.name.startsWith("okhttp3.")
+
+/** An interceptor of Comeback's: it reads no body and sends nothing elsewhere. */
+internal interface OwnInterceptor : Interceptor
