@@ -20,6 +20,11 @@ private val BENCHMARKS =
             "a call that succeeds at once: OkHttp without us, with an interceptor that only proceeds, with ours, with others",
             ::measureSuccess,
         ),
+        Benchmark(
+            "limits",
+            "a limit that is not reached: the clock of all calls, okio's, the JDK's scheduler; 1 and 8 threads",
+            ::measureLimits,
+        ),
         Benchmark("success-loopback", "the same over loopback", ::measureLoopbackSuccess),
         Benchmark("success-ktor", "the same through Ktor: without us, with its HttpRequestRetry, with ours", ::measureKtorSuccess),
         Benchmark(
