@@ -2,7 +2,7 @@
 package dev.comeback.bench
 
 import dev.comeback.InternalComebackApi
-import dev.comeback.LimitTimer
+import dev.comeback.driver.LimitTimer
 import okio.AsyncTimeout
 import org.openjdk.jmh.annotations.Benchmark
 import org.openjdk.jmh.annotations.Scope

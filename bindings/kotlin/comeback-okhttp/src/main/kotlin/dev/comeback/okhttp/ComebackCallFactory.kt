@@ -8,6 +8,7 @@ import dev.comeback.okhttp.internal.AttemptExit
 import dev.comeback.okhttp.internal.BlockNoting
 import dev.comeback.okhttp.internal.ClientEntry
 import dev.comeback.okhttp.internal.FactoryCall
+import dev.comeback.okhttp.internal.FollowUpGuard
 import dev.comeback.okhttp.internal.Setup
 import dev.comeback.okhttp.internal.guarded
 import okhttp3.Call

@@ -10,6 +10,7 @@ import dev.comeback.driver.OuterAttempt
 import dev.comeback.okhttp.internal.AttemptEnd
 import dev.comeback.okhttp.internal.BlockingLoop
 import dev.comeback.okhttp.internal.CallLayer
+import dev.comeback.okhttp.internal.ClientCode
 import dev.comeback.okhttp.internal.FIRST_ERROR
 import dev.comeback.okhttp.internal.InnerCall
 import dev.comeback.okhttp.internal.MakeIdempotencyKey
@@ -17,7 +18,6 @@ import dev.comeback.okhttp.internal.Setup
 import dev.comeback.okhttp.internal.asksForUpgrade
 import dev.comeback.okhttp.internal.cutTimer
 import dev.comeback.okhttp.internal.makeAttempt
-import dev.comeback.okhttp.internal.runsAppsCode
 import dev.comeback.okhttp.internal.takesBody
 import dev.comeback.okhttp.internal.tellOnSameCall
 import dev.comeback.okhttp.internal.withoutReport
