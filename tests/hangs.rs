@@ -26,7 +26,7 @@ const LIMIT: Duration = Duration::from_millis(700);
 const LATE: Duration = Duration::from_millis(100);
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Place {
+enum HangsAt {
     LookUp,
     Connect,
     Tls,
@@ -43,13 +43,13 @@ enum EndedBy {
     Drop,
 }
 
-const PLACES: [Place; 6] = [
-    Place::LookUp,
-    Place::Connect,
-    Place::Tls,
-    Place::Upload,
-    Place::Head,
-    Place::Body,
+const HANGS_AT: [HangsAt; 6] = [
+    HangsAt::LookUp,
+    HangsAt::Connect,
+    HangsAt::Tls,
+    HangsAt::Upload,
+    HangsAt::Head,
+    HangsAt::Body,
 ];
 const ENDS: [EndedBy; 4] = [
     EndedBy::AttemptTimeout,
@@ -88,7 +88,7 @@ enum Hang {
 
 /// One cell; what it hung on and its executor are still there afterwards.
 struct Cell {
-    place: Place,
+    hangs_at: HangsAt,
     end: EndedBy,
     hang: Hang,
     authority: Arc<Authority>,
@@ -96,16 +96,16 @@ struct Cell {
 
 impl Cell {
     async fn run(self) -> (Cell, Executor) {
-        let (place, end) = (self.place, self.end);
+        let (hangs_at, end) = (self.hangs_at, self.end);
         let policy = RetryPolicy::builder().max_attempts(1).read_body(1_000);
         let policy = match end {
             EndedBy::AttemptTimeout => policy.attempt_timeout(LIMIT),
             EndedBy::Cut => policy.max_elapsed(LIMIT).cut_at_deadline(true),
             EndedBy::ClientsOwnTimeout | EndedBy::Drop => policy,
         };
-        let settings = |builder: ExecutorBuilder| match place {
-            Place::LookUp => builder.client(|client| client.dns_resolver(Arc::new(Silent))),
-            Place::Tls => builder.trust(self.authority.certificate().to_vec()),
+        let settings = |builder: ExecutorBuilder| match hangs_at {
+            HangsAt::LookUp => builder.client(|client| client.dns_resolver(Arc::new(Silent))),
+            HangsAt::Tls => builder.trust(self.authority.certificate().to_vec()),
             _ => builder,
         };
         let builder = Executor::builder().policy(policy.build().unwrap());
@@ -115,8 +115,8 @@ impl Cell {
             Hang::Url(url) => url.clone(),
         };
         let request = executor.post(url);
-        let request = match place {
-            Place::Upload => request.body(vec![0; 20_000_000]),
+        let request = match hangs_at {
+            HangsAt::Upload => request.body(vec![0; 20_000_000]),
             _ => request.body("order"),
         };
         let request = match end {
@@ -134,13 +134,13 @@ impl Cell {
         };
         let ended = Instant::now();
         let late = ended.saturating_duration_since(control.await.unwrap());
-        let cell = format!("{place:?} hangs, ended by {end:?}");
+        let cell = format!("{hangs_at:?} hangs, ended by {end:?}");
         assert!(late <= LATE, "{cell}: {late:?} too late");
         match result {
             None => assert_eq!(end, EndedBy::Drop),
             Some(result) => {
                 let error = result.expect_err(&cell);
-                let unsent = matches!(place, Place::LookUp | Place::Connect | Place::Tls);
+                let unsent = matches!(hangs_at, HangsAt::LookUp | HangsAt::Connect | HangsAt::Tls);
                 assert_eq!(error.may_have_arrived(), !unsent, "{cell}: {error:?}");
             }
         }
@@ -161,21 +161,23 @@ async fn wherever_an_attempt_hangs_its_caller_has_an_answer_in_time_and_nothing_
     let authority = Arc::new(Authority::new());
     let (listener, _queue) = full().await;
     let mut cells = Vec::new();
-    for place in PLACES {
+    for hangs_at in HANGS_AT {
         for end in ENDS {
-            let hang = match place {
-                Place::LookUp => Hang::Url("http://nobody.answers/".to_owned()),
-                Place::Connect => Hang::Url(format!("http://{}/", listener.local_addr().unwrap())),
-                Place::Tls => {
+            let hang = match hangs_at {
+                HangsAt::LookUp => Hang::Url("http://nobody.answers/".to_owned()),
+                HangsAt::Connect => {
+                    Hang::Url(format!("http://{}/", listener.local_addr().unwrap()))
+                }
+                HangsAt::Tls => {
                     let config = authority.server("127.0.0.1");
                     Hang::Server(Server::start_tls([Act::StallAtAccept], config).await)
                 }
-                Place::Upload => Hang::Server(Server::start([Act::StallAtAccept]).await),
-                Place::Head => Hang::Server(Server::start([Act::Stall]).await),
-                Place::Body => Hang::Server(Server::start([Act::StallInBody]).await),
+                HangsAt::Upload => Hang::Server(Server::start([Act::StallAtAccept]).await),
+                HangsAt::Head => Hang::Server(Server::start([Act::Stall]).await),
+                HangsAt::Body => Hang::Server(Server::start([Act::StallInBody]).await),
             };
             cells.push(Cell {
-                place,
+                hangs_at,
                 end,
                 hang,
                 authority: authority.clone(),

@@ -13,7 +13,7 @@ use loom::future::block_on;
 use loom::sync::Arc;
 use loom::thread;
 
-use waiters::{Place, Waiters};
+use waiters::{Waiters, WakerSlot};
 
 mod sync {
     pub(crate) use loom::sync::Mutex;
@@ -34,14 +34,14 @@ fn snapshot(hub: &Waiters<Hub>) -> Snapshot {
 }
 
 /// Waits as the executor does: asks first, listens, and looks again at what came in between.
-async fn wait(hub: &Waiters<Hub>, place: &mut Place, mut is_over: impl FnMut(Snapshot) -> bool) {
+async fn wait(hub: &Waiters<Hub>, slot: &mut WakerSlot, mut is_over: impl FnMut(Snapshot) -> bool) {
     poll_fn(|context| {
         loop {
             let seen = snapshot(hub);
             if is_over(seen) {
                 return Poll::Ready(());
             }
-            let now = hub.listen(place, context.waker(), Hub::snapshot);
+            let now = hub.listen(slot, context.waker(), Hub::snapshot);
             if now.epoch == seen.epoch {
                 return Poll::Pending;
             }
@@ -66,9 +66,9 @@ fn call(hub: &Waiters<Hub>, noted: &Snapshot) -> u32 {
     let Decision::Sleep(sleep) = answer.decision else {
         unreachable!("a GET goes again")
     };
-    let mut place = Place::default();
+    let mut slot = WakerSlot::default();
     let mut waiting = Some(sleep.waiting);
-    block_on(wait(hub, &mut place, |network| {
+    block_on(wait(hub, &mut slot, |network| {
         match resume(&policy, waiting.take().unwrap(), &signals(network)).decision {
             Resumed::Go(_) => {
                 attempts += 1;
@@ -81,7 +81,7 @@ fn call(hub: &Waiters<Hub>, noted: &Snapshot) -> u32 {
             Resumed::Stop(reason) => unreachable!("{reason:?}"),
         }
     }));
-    hub.leave(&mut place);
+    hub.leave(&mut slot);
     attempts
 }
 
@@ -101,14 +101,14 @@ fn an_edge_is_never_lost_and_makes_one_attempt() {
             let hub = hub.clone();
             thread::spawn(move || restored(&hub))
         };
-        let mut place = Place::default();
+        let mut slot = WakerSlot::default();
         let mut woken = 0;
-        block_on(wait(&hub, &mut place, |seen| {
+        block_on(wait(&hub, &mut slot, |seen| {
             let over = seen.epoch > noted.epoch;
             woken += u32::from(over);
             over
         }));
-        hub.leave(&mut place);
+        hub.leave(&mut slot);
         teller.join().unwrap();
         assert_eq!(woken, 1);
         assert_eq!(hub.count(), 0);
@@ -142,27 +142,27 @@ fn a_waiter_that_leaves_while_the_edge_comes_takes_nobody_elses_place() {
         let leaving = {
             let hub = hub.clone();
             thread::spawn(move || {
-                let mut place = Place::default();
+                let mut slot = WakerSlot::default();
                 let mut polled = false;
                 block_on(poll_fn(|context| {
                     if polled {
                         return Poll::Ready(());
                     }
                     polled = true;
-                    hub.listen(&mut place, context.waker(), Hub::snapshot);
+                    hub.listen(&mut slot, context.waker(), Hub::snapshot);
                     context.waker().wake_by_ref();
                     Poll::Pending
                 }));
-                hub.leave(&mut place);
+                hub.leave(&mut slot);
             })
         };
         let teller = {
             let hub = hub.clone();
             thread::spawn(move || restored(&hub))
         };
-        let mut place = Place::default();
-        block_on(wait(&hub, &mut place, |seen| seen.epoch > 0));
-        hub.leave(&mut place);
+        let mut slot = WakerSlot::default();
+        block_on(wait(&hub, &mut slot, |seen| seen.epoch > 0));
+        hub.leave(&mut slot);
         leaving.join().unwrap();
         teller.join().unwrap();
         assert_eq!(hub.count(), 0);

@@ -19,7 +19,7 @@ use tokio::sync::Semaphore;
 
 use super::connectivity::Connectivity;
 use super::drive::{Drive, Ended};
-use super::hooks::{Asked, By, Classify, Nobody, Notify, To};
+use super::hooks::{By, CallSite, Classify, Nobody, Notify, To};
 use super::listener::RetryEvent;
 use super::verdict::Verdict;
 use crate::event::Report;
@@ -74,7 +74,7 @@ where
         operation,
         policy,
         limit: None,
-        asked: Asked::new(),
+        site: CallSite::new(),
         classify: By(|_| Verdict::IN_DOUBT),
         notify: Nobody,
     }
@@ -92,7 +92,7 @@ pub struct Batch<'p, R, F, C, N = Nobody> {
     operation: F,
     policy: &'p RetryPolicy,
     limit: Option<Arc<Semaphore>>,
-    asked: Asked<'p>,
+    site: CallSite<'p>,
     classify: C,
     notify: N,
 }
@@ -103,7 +103,7 @@ where
 {
     /// The network. Its edges end waits, and its clock is the batch's. Without it only timers end waits.
     pub fn connectivity(mut self, connectivity: &Connectivity) -> Self {
-        self.asked.connectivity = Some(connectivity.clone());
+        self.site.connectivity = Some(connectivity.clone());
         self
     }
 
@@ -116,25 +116,25 @@ where
 
     /// What kind of request a round is; see [`Retry::request`](crate::Retry::request).
     pub fn request(mut self, request: RequestFacts) -> Self {
-        self.asked.say_request(request);
+        self.site.say_request(request);
         self
     }
 
     /// Whether a round is dropped and begun anew when the network changes under it; see [`Retry::restart`](crate::Retry::restart).
     pub fn restart(mut self, restart: bool) -> Self {
-        self.asked.restart = restart;
+        self.site.restart = restart;
         self
     }
 
     /// Your name for the batch, for its events.
     pub fn label(mut self, label: &'p str) -> Self {
-        self.asked.label = Some(label);
+        self.site.label = Some(label);
         self
     }
 
     /// The seed of the batch's waits, to replay them; else from the operating system.
     pub fn seed(mut self, seed: u64) -> Self {
-        self.asked.seed = Some(seed);
+        self.site.seed = Some(seed);
         self
     }
 
@@ -148,7 +148,7 @@ where
             operation: self.operation,
             policy: self.policy,
             limit: self.limit,
-            asked: self.asked,
+            site: self.site,
             classify: By(classify),
             notify: self.notify,
         }
@@ -161,7 +161,7 @@ where
             operation: self.operation,
             policy: self.policy,
             limit: self.limit,
-            asked: self.asked,
+            site: self.site,
             classify: self.classify,
             notify: To(notify),
         }
@@ -184,12 +184,12 @@ where
             self.operation,
             self.policy,
             self.limit,
-            &self.asked,
+            &self.site,
             self.classify,
             self.notify,
         );
         Batching {
-            drive: Drive::new(rounds, self.policy, self.asked.setting()),
+            drive: Drive::new(rounds, self.policy, self.site.setting()),
         }
     }
 }

@@ -8,7 +8,7 @@ use std::task::{Poll, Waker};
 use crossbeam_utils::atomic::AtomicCell;
 
 use super::clock::{Clock, SystemClock};
-use super::waiters::{Place, Waiters};
+use super::waiters::{Waiters, WakerSlot};
 use crate::connectivity::{Hub, Network, Snapshot};
 use crate::instant::Instant;
 use crate::policy::{Offline, RetryPolicy};
@@ -201,25 +201,25 @@ impl fmt::Debug for Connectivity {
 /// One who listens to a hub, until dropped.
 pub(super) struct Waiter {
     connectivity: Connectivity,
-    place: Place,
+    slot: WakerSlot,
 }
 
 impl Waiter {
     pub(super) fn new(connectivity: Connectivity) -> Waiter {
         Waiter {
             connectivity,
-            place: Place::default(),
+            slot: WakerSlot::default(),
         }
     }
 
     /// The snapshot; whatever edge comes after it wakes `waker`.
     pub(super) fn listen(&mut self, waker: &Waker) -> Snapshot {
         let hub = &self.connectivity.0.hub;
-        hub.listen(&mut self.place, waker, Hub::snapshot)
+        hub.listen(&mut self.slot, waker, Hub::snapshot)
     }
 
     pub(super) fn leave(&mut self) {
-        self.connectivity.0.hub.leave(&mut self.place);
+        self.connectivity.0.hub.leave(&mut self.slot);
     }
 
     pub(super) fn connectivity(&self) -> &Connectivity {

@@ -11,7 +11,7 @@ use pin_project_lite::pin_project;
 use super::attempt::{Attempt, Keys};
 use super::connectivity::Connectivity;
 use super::drive::{AttemptStart, Attempts, Drive, Driven, Ended};
-use super::hooks::{Asked, By, Classify, EveryError, Nobody, Notify, To, When};
+use super::hooks::{By, CallSite, Classify, EveryError, Nobody, Notify, To, When};
 use super::layer::OuterAttempt;
 use super::listener::RetryEvent;
 use super::operation::{ByAttempt, ByItself, Operation};
@@ -104,7 +104,7 @@ where
 pub struct Retry<'p, O, C = EveryError, N = Nobody> {
     operation: O,
     policy: &'p RetryPolicy,
-    asked: Asked<'p>,
+    site: CallSite<'p>,
     classify: C,
     notify: N,
 }
@@ -114,7 +114,7 @@ impl<'p, O> Retry<'p, O> {
         Retry {
             operation,
             policy,
-            asked: Asked::new(),
+            site: CallSite::new(),
             classify: EveryError,
             notify: Nobody,
         }
@@ -127,7 +127,7 @@ where
 {
     /// The network. Its edges end waits, and its clock is the call's. Without it only timers end waits.
     pub fn connectivity(mut self, connectivity: &Connectivity) -> Self {
-        self.asked.connectivity = Some(connectivity.clone());
+        self.site.connectivity = Some(connectivity.clone());
         self
     }
 
@@ -175,7 +175,7 @@ where
         Retry {
             operation: self.operation,
             policy: self.policy,
-            asked: self.asked,
+            site: self.site,
             classify: self.classify,
             notify: To(notify),
         }
@@ -183,14 +183,14 @@ where
 
     /// Your name for the call, for its events.
     pub fn label(mut self, label: &'p str) -> Self {
-        self.asked.label = Some(label);
+        self.site.label = Some(label);
         self
     }
 
     /// What kind of request the operation is, if it is one. For example, a keyless POST goes again only if it provably never arrived
     /// ([`Verdict::NEVER_SENT`]).
     pub fn request(mut self, request: RequestFacts) -> Self {
-        self.asked.say_request(request);
+        self.site.say_request(request);
         self
     }
 
@@ -198,13 +198,13 @@ where
     /// network. Use it for an operation that has connections of its own and would hang then, if it may be dropped and made again. An attempt that may have sent
     /// something counts.
     pub fn restart(mut self, restart: bool) -> Self {
-        self.asked.restart = restart;
+        self.site.restart = restart;
         self
     }
 
     /// The seed of the call's waits, to replay them; else from the operating system.
     pub fn seed(mut self, seed: u64) -> Self {
-        self.asked.seed = Some(seed);
+        self.site.seed = Some(seed);
         self
     }
 
@@ -212,7 +212,7 @@ where
         Retry {
             operation: self.operation,
             policy: self.policy,
-            asked: self.asked,
+            site: self.site,
             classify,
             notify: self.notify,
         }
@@ -232,13 +232,13 @@ where
         let block = Block {
             operation: self.operation,
             keys: None,
-            as_inner: self.asked.as_inner(self.policy),
-            label: self.asked.label,
+            as_inner: self.site.as_inner(self.policy),
+            label: self.site.label,
             classify: self.classify,
             notify: self.notify,
         };
         Retrying {
-            drive: Drive::new(block, self.policy, self.asked.setting()),
+            drive: Drive::new(block, self.policy, self.site.setting()),
         }
     }
 }

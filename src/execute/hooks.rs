@@ -8,7 +8,7 @@ use crate::policy::{Repeat, RetryPolicy};
 use crate::request::{Method, RequestFacts};
 
 /// What a call site may say besides its hooks, for one operation and for a batch alike.
-pub(super) struct Asked<'p> {
+pub(super) struct CallSite<'p> {
     pub(super) connectivity: Option<Connectivity>,
     request: Option<RequestFacts>,
     pub(super) label: Option<&'p str>,
@@ -16,10 +16,10 @@ pub(super) struct Asked<'p> {
     pub(super) restart: bool,
 }
 
-impl Asked<'_> {
+impl CallSite<'_> {
     /// Nothing was said: what is asked to be retried may be repeated, as a GET.
     pub(super) fn new() -> Self {
-        Asked {
+        CallSite {
             connectivity: None,
             request: None,
             label: None,

@@ -1,7 +1,7 @@
 //! HTTP over reqwest: attempts, their limits, what they came to. Retrying is `drive`'s and the core's.
 
-// A module knows those above it, not those below; `witness` and `failure` know each other's types.
-mod witness;
+// A module knows those above it, not those below; `observer` and `failure` know each other's types.
+mod observer;
 
 mod failure;
 

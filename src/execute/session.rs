@@ -71,7 +71,7 @@ impl Proof {
 }
 
 /// Where the call is.
-enum Place {
+enum CallState {
     InFlight {
         call: Call,
         /// The snapshot taken before the attempt.
@@ -109,9 +109,9 @@ const NO_LIMIT: Limit = Limit {
     inactivity: None,
 };
 
-impl Place {
-    fn in_flight(call: Call, limit: Limit) -> Place {
-        Place::InFlight {
+impl CallState {
+    fn in_flight(call: Call, limit: Limit) -> CallState {
+        CallState::InFlight {
             call,
             noted: Snapshot::UNKNOWN,
             limit,
@@ -123,7 +123,7 @@ impl Place {
 /// tells them apart); after `Sleep` waiting and [`woken`](CallSession::woken); in flight, when the path has grown,
 /// [`interrupted`](CallSession::interrupted). Every answer comes with the events it makes, which the driver hands to its listener.
 pub(super) struct CallSession {
-    place: Place,
+    state: CallState,
     /// Attempts made before the one in flight.
     resends: u32,
     is_seeded: bool,
@@ -145,7 +145,7 @@ impl CallSession {
     ) -> CallSession {
         let call = Call::begin(facts, seed.unwrap_or(0), Instant::LONG_AGO, client_end);
         CallSession {
-            place: Place::in_flight(call, NO_LIMIT),
+            state: CallState::in_flight(call, NO_LIMIT),
             resends: 0,
             is_seeded: seed.is_some(),
             layer: Attempting::default(),
@@ -157,7 +157,7 @@ impl CallSession {
 
     /// The call begins.
     pub(super) fn begin(&mut self, policy: &RetryPolicy, now: Instant) {
-        if let Place::InFlight { call, limit, .. } = &mut self.place {
+        if let CallState::InFlight { call, limit, .. } = &mut self.state {
             call.began = now;
             call.clock = now;
             *limit = first_limit(policy, call);
@@ -188,9 +188,11 @@ impl CallSession {
 
     /// The latest instant the call has seen: when it began, when it was told to go, when its timer fired.
     pub(super) fn seen(&self) -> Instant {
-        match &self.place {
-            Place::InFlight { call, .. } | Place::Waiting(Waiting { call, .. }) => call.clock,
-            Place::Over(_) => Instant::LONG_AGO,
+        match &self.state {
+            CallState::InFlight { call, .. } | CallState::Waiting(Waiting { call, .. }) => {
+                call.clock
+            }
+            CallState::Over(_) => Instant::LONG_AGO,
         }
     }
 
@@ -203,7 +205,8 @@ impl CallSession {
     /// a wait that is over would begin again until the clock had followed.
     pub(super) fn reached(&mut self, fired: Option<Instant>) {
         let Some(instant) = fired else { return };
-        if let Place::InFlight { call, .. } | Place::Waiting(Waiting { call, .. }) = &mut self.place
+        if let CallState::InFlight { call, .. } | CallState::Waiting(Waiting { call, .. }) =
+            &mut self.state
         {
             call.see(instant);
         }
@@ -216,7 +219,7 @@ impl CallSession {
 
     /// What the call's waits are drawn from.
     pub(super) fn seed(&mut self, seed: u64) {
-        if let Place::InFlight { call, .. } = &mut self.place {
+        if let CallState::InFlight { call, .. } = &mut self.state {
             call.seed = seed;
             self.is_seeded = true;
         }
@@ -224,14 +227,14 @@ impl CallSession {
 
     /// For a call that never ends: ends a wait that was given up.
     pub(super) fn give_up_wait(&mut self) {
-        if let Place::Waiting(waiting) = &self.place {
-            self.place = Place::in_flight(waiting.call.clone(), NO_LIMIT);
+        if let CallState::Waiting(waiting) = &self.state {
+            self.state = CallState::in_flight(waiting.call.clone(), NO_LIMIT);
         }
     }
 
     /// For a call that never ends: a round is over, and the caps count from here.
     pub(super) fn begin_round(&mut self, connectivity: &Connectivity) {
-        if let Place::InFlight { call, .. } = &mut self.place {
+        if let CallState::InFlight { call, .. } = &mut self.state {
             call.began = call.see(connectivity.now());
             call.counted = 0;
         }
@@ -240,20 +243,20 @@ impl CallSession {
 
     /// For a call that never ends: a round succeeded, and the next failure is like the first.
     pub(super) fn start_over(&mut self) {
-        match &mut self.place {
-            Place::InFlight { call, .. } | Place::Waiting(Waiting { call, .. }) => {
+        match &mut self.state {
+            CallState::InFlight { call, .. } | CallState::Waiting(Waiting { call, .. }) => {
                 call.n = 0;
                 call.previous = None;
             }
-            Place::Over(_) => {}
+            CallState::Over(_) => {}
         }
     }
 
     /// An attempt begins on this network; returns its limit. No change of the network from here on is missed when it fails.
     pub(super) fn note_attempt(&mut self, network: Snapshot) -> Limit {
         self.layer.begin_attempt();
-        match &mut self.place {
-            Place::InFlight { noted, limit, .. } => {
+        match &mut self.state {
+            CallState::InFlight { noted, limit, .. } => {
                 *noted = network;
                 *limit
             }
@@ -263,14 +266,16 @@ impl CallSession {
 
     /// Whether the path has grown since the attempt in flight began.
     pub(super) fn has_moved(&self, network: &Snapshot) -> bool {
-        matches!(&self.place, Place::InFlight { noted, .. } if network.path > noted.path)
+        matches!(&self.state, CallState::InFlight { noted, .. } if network.path > noted.path)
     }
 
     /// When the client itself ends the call.
     pub(super) fn client_end(&self) -> Option<Instant> {
-        match &self.place {
-            Place::InFlight { call, .. } | Place::Waiting(Waiting { call, .. }) => call.client_end,
-            Place::Over(_) => None,
+        match &self.state {
+            CallState::InFlight { call, .. } | CallState::Waiting(Waiting { call, .. }) => {
+                call.client_end
+            }
+            CallState::Over(_) => None,
         }
     }
 
@@ -279,7 +284,7 @@ impl CallSession {
     }
 
     pub(super) fn is_over(&self) -> bool {
-        matches!(self.place, Place::Over(_))
+        matches!(self.state, CallState::Over(_))
     }
 
     /// The call's number in this process.
@@ -298,8 +303,8 @@ impl CallSession {
         outcome: &Outcome<'_>,
         connectivity: &Connectivity,
     ) -> (NextStep, Events) {
-        let (mut call, noted) = match std::mem::replace(&mut self.place, Place::Over(None)) {
-            Place::InFlight { call, noted, .. } => (call, noted),
+        let (mut call, noted) = match std::mem::replace(&mut self.state, CallState::Over(None)) {
+            CallState::InFlight { call, noted, .. } => (call, noted),
             _ => return (NextStep::Stop(Reason::Internal), Events::none()),
         };
         let (inner, asked) = self.layer.told();
@@ -336,7 +341,7 @@ impl CallSession {
             Decision::Deliver => NextStep::Deliver,
             Decision::Stop(reason) => NextStep::Stop(reason),
             Decision::Sleep(sleep) => {
-                self.place = Place::Waiting(sleep.waiting);
+                self.state = CallState::Waiting(sleep.waiting);
                 let ask_at = sleep.ask_at;
                 NextStep::Sleep { ask_at }
             }
@@ -353,7 +358,8 @@ impl CallSession {
         connectivity: &Connectivity,
         is_ready: &mut dyn FnMut() -> bool,
     ) -> (NextStep, Events) {
-        let Place::Waiting(waiting) = std::mem::replace(&mut self.place, Place::Over(None)) else {
+        let CallState::Waiting(waiting) = std::mem::replace(&mut self.state, CallState::Over(None))
+        else {
             return (NextStep::Stop(Reason::Internal), Events::none());
         };
         let signals = signals(connectivity, network);
@@ -361,19 +367,19 @@ impl CallSession {
         if matches!(step.decision, Resumed::Go(_)) && !is_ready() {
             // The driver wakes itself when it is ready. Until then the last start must not be missed.
             let ask_at = waiting.call.last_start(policy).plus(1);
-            self.place = Place::Waiting(waiting);
+            self.state = CallState::Waiting(waiting);
             let ask_at = ask_at.min(self.now(connectivity).plus(ASK_WITHIN));
             return (NextStep::Sleep { ask_at }, Events::none());
         }
         let next = match step.decision {
             Resumed::Stop(reason) => NextStep::Stop(reason),
             Resumed::Sleep(sleep) => {
-                self.place = Place::Waiting(sleep.waiting);
+                self.state = CallState::Waiting(sleep.waiting);
                 let ask_at = sleep.ask_at;
                 NextStep::Sleep { ask_at }
             }
             Resumed::Go(go) => {
-                self.place = Place::in_flight(go.call, go.limit);
+                self.state = CallState::in_flight(go.call, go.limit);
                 self.resends = self.resends.saturating_add(1);
                 NextStep::Go
             }
@@ -389,8 +395,8 @@ impl CallSession {
         connectivity: &Connectivity,
         proof: Proof,
     ) -> (NextStep, Events) {
-        let (call, noted, limit) = match std::mem::replace(&mut self.place, Place::Over(None)) {
-            Place::InFlight { call, noted, limit } => (call, noted, limit),
+        let (call, noted, limit) = match std::mem::replace(&mut self.state, CallState::Over(None)) {
+            CallState::InFlight { call, noted, limit } => (call, noted, limit),
             _ => return (NextStep::Stop(Reason::Internal), Events::none()),
         };
         let signals = signals(connectivity, network);
@@ -399,11 +405,11 @@ impl CallSession {
         let step = interrupt(policy, call, &noted, &signals, &evidence);
         let next = match step.decision {
             Interruption::Keep { call, ask_at } => {
-                self.place = Place::InFlight { call, noted, limit };
+                self.state = CallState::InFlight { call, noted, limit };
                 NextStep::Keep { ask_at }
             }
             Interruption::Restart { call, limit } => {
-                self.place = Place::in_flight(call, limit);
+                self.state = CallState::in_flight(call, limit);
                 self.resends = self.resends.saturating_add(1);
                 NextStep::Restart
             }
@@ -431,15 +437,15 @@ impl CallSession {
         if let Some(noted) = self.noted.take() {
             noted.ended(proof.sent_nothing, None);
         }
-        let mut call = match std::mem::replace(&mut self.place, Place::Over(None)) {
-            Place::InFlight { mut call, .. } => {
+        let mut call = match std::mem::replace(&mut self.state, CallState::Over(None)) {
+            CallState::InFlight { mut call, .. } => {
                 let (inner, _) = self.layer.told();
                 call.may_have_arrived |= !with_inner(&proof.evidence(), &inner).is_never_sent();
                 call
             }
-            Place::Waiting(waiting) => waiting.call,
-            over @ Place::Over(_) => {
-                self.place = over;
+            CallState::Waiting(waiting) => waiting.call,
+            over @ CallState::Over(_) => {
+                self.state = over;
                 return (NextStep::Stop(reason), Events::none());
             }
         };
@@ -450,8 +456,8 @@ impl CallSession {
 
     /// What was tried; complete once the call is over, and taken then.
     pub(super) fn history(&mut self) -> History {
-        let end = match self.place {
-            Place::Over(end) => end,
+        let end = match self.state {
+            CallState::Over(end) => end,
             _ => None,
         };
         let events = std::mem::take(&mut self.events);
@@ -461,7 +467,7 @@ impl CallSession {
     fn keep(&mut self, next: NextStep, events: Events) -> (NextStep, Events) {
         for event in events.iter() {
             if let Event::Final(end) = event {
-                self.place = Place::Over(Some(*end));
+                self.state = CallState::Over(Some(*end));
                 break;
             }
             self.events.push(*event);

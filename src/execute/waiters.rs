@@ -14,7 +14,7 @@ use super::sync::{AtomicU32, Mutex, Ordering};
 #[derive(Debug)]
 pub(super) struct Waiters<V> {
     inner: Mutex<Inner<V>>,
-    /// A wrapping generation counter: it grows with each wake, and a place of an older generation is empty. It is changed under the lock, so the holder of
+    /// A wrapping generation counter: it grows with each wake, and a slot of an older generation is empty. It is changed under the lock, so the holder of
     /// the lock can rely on it.
     round: AtomicU32,
 }
@@ -27,7 +27,7 @@ struct Inner<V> {
 
 /// Where a waiter's waker lies. A waiter that has listened must [`leave`](Waiters::leave) in the end.
 #[derive(Debug, Default)]
-pub(super) struct Place(Option<Held>);
+pub(super) struct WakerSlot(Option<Held>);
 
 #[derive(Debug)]
 struct Held {
@@ -69,20 +69,20 @@ impl<V> Waiters<V> {
     /// Reads the value, and from now on the next wake reaches `waker`.
     pub(super) fn listen<T>(
         &self,
-        place: &mut Place,
+        slot: &mut WakerSlot,
         waker: &Waker,
         read: impl FnOnce(&V) -> T,
     ) -> T {
         let (answer, _replaced) = self.with(|inner| {
             let round = self.round.load(Ordering::Relaxed);
-            let replaced = match &place.0 {
+            let replaced = match &slot.0 {
                 Some(held) if held.round == round => {
                     let known = &mut inner.wakers[held.key as usize];
                     (!known.will_wake(waker)).then(|| mem::replace(known, waker.clone()))
                 }
                 _ => {
                     let key = inner.wakers.insert(waker.clone()) as u32; // 24 bytes each: never so many
-                    place.0 = Some(Held { round, key });
+                    slot.0 = Some(Held { round, key });
                     None
                 }
             };
@@ -92,8 +92,8 @@ impl<V> Waiters<V> {
     }
 
     /// Takes the waker back; without one nothing happens.
-    pub(super) fn leave(&self, place: &mut Place) {
-        let Some(held) = place.0.take() else { return };
+    pub(super) fn leave(&self, slot: &mut WakerSlot) {
+        let Some(held) = slot.0.take() else { return };
         let is_there = || held.round == self.round.load(Ordering::Acquire);
         if !is_there() {
             return; // it was woken, so it need not queue for the lock

@@ -249,7 +249,7 @@ impl Plan for ByPath {
 }
 
 /// What all cells share.
-struct Ground {
+struct Fixture {
     book: Book,
     executor: Executor,
     policies: Vec<Arc<RetryPolicy>>,
@@ -262,8 +262,8 @@ struct Ground {
     refused: Server,
 }
 
-impl Ground {
-    fn new() -> Ground {
+impl Fixture {
+    fn new() -> Fixture {
         let book = Book::default();
         let server = |resets_at_accept| {
             Server::planned(ByPath {
@@ -294,7 +294,7 @@ impl Ground {
             )
         };
         let limited = POLICIES.iter().map(|name| policy(name, Some(LIMIT)));
-        Ground {
+        Fixture {
             executor: Executor::builder().build().unwrap(),
             policies: POLICIES.iter().map(|name| policy(name, None)).collect(),
             limited: limited.collect(),
@@ -524,20 +524,20 @@ impl Told {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn however_it_is_composed_the_server_counts_what_the_rules_allow() {
     let began = std::time::Instant::now();
-    let ground = Arc::new(Ground::new());
+    let fixture = Arc::new(Fixture::new());
     let few = Arc::new(Semaphore::new(SIDE_BY_SIDE));
     let many = Arc::new(Semaphore::new(LATE_SIDE_BY_SIDE));
     let cells = cells();
     let mut running = JoinSet::new();
     for &cell in &cells {
-        let ground = ground.clone();
+        let fixture = fixture.clone();
         let side_by_side = match cell.effect {
             Effect::Late => many.clone(),
             _ => few.clone(),
         };
         running.spawn(async move {
             let _permit = side_by_side.acquire().await.unwrap();
-            let told = ground.run(cell).await;
+            let told = fixture.run(cell).await;
             told.map_err(|problem| format!("{cell:?} ({}): {problem}", POLICIES[cell.policy]))
         });
     }
@@ -545,7 +545,7 @@ async fn however_it_is_composed_the_server_counts_what_the_rules_allow() {
     while let Some(told) = running.join_next().await {
         wrong.extend(told.unwrap().err());
     }
-    let counts = ground.book.0.lock().unwrap();
+    let counts = fixture.book.0.lock().unwrap();
     let sends: u32 = counts.values().map(|count| count.sends).sum();
     let unheard = cells.iter().filter(|cell| !cell.is_heard()).count();
     println!(

@@ -85,7 +85,7 @@ impl Plan for AtRandom {
     }
 }
 
-struct Ground {
+struct Fixture {
     book: Book,
     /// By HTTP/1 and by HTTP/2.
     executors: [Executor; 2],
@@ -96,8 +96,8 @@ struct Ground {
 
 type Sending<'a> = Pin<Box<dyn Future<Output = Result<Response, HttpError>> + Send + 'a>>;
 
-impl Ground {
-    fn new() -> Ground {
+impl Fixture {
+    fn new() -> Fixture {
         let book = Book::default();
         let policy = |preset: RetryPolicy| {
             let ms = Duration::from_millis(1);
@@ -117,7 +117,7 @@ impl Ground {
             });
             builder.build().unwrap()
         };
-        Ground {
+        Fixture {
             executors: [executor(false), executor(true)],
             policies: [
                 policy(RetryPolicy::default()),
@@ -251,14 +251,14 @@ impl Ground {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_ten_thousand_keyless_posts_through_any_layers_none_arrives_twice() {
     let began = Instant::now();
-    let ground = Arc::new(Ground::new());
+    let fixture = Arc::new(Fixture::new());
     let side_by_side = Arc::new(Semaphore::new(SIDE_BY_SIDE));
     let mut running = JoinSet::new();
     for number in 0..POSTS {
-        let (ground, side_by_side) = (ground.clone(), side_by_side.clone());
+        let (fixture, side_by_side) = (fixture.clone(), side_by_side.clone());
         running.spawn(async move {
             let _permit = side_by_side.acquire().await.unwrap();
-            (number, ground.call(number).await)
+            (number, fixture.call(number).await)
         });
     }
     let mut told = HashMap::new();
@@ -268,7 +268,7 @@ async fn of_ten_thousand_keyless_posts_through_any_layers_none_arrives_twice() {
     }
     // What is still on its way arrives now.
     tokio::time::sleep(Duration::from_millis(300)).await;
-    let counts = ground.book.0.lock().unwrap();
+    let counts = fixture.book.0.lock().unwrap();
     let twice: Vec<_> = counts.iter().filter(|(_, count)| **count > 1).collect();
     let denied: Vec<_> = counts
         .iter()

@@ -11,7 +11,7 @@ use comeback::{
 
 use http_body_util::BodyExt;
 
-use crate::ground::{Log, every, executor, http2, outcome, reason, soon, with};
+use crate::common::{Log, every, executor, http2, outcome, reason, soon, with};
 use crate::server::{Act, Server};
 
 #[tokio::test]

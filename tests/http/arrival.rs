@@ -12,7 +12,7 @@ use hyper::body::Frame;
 use reqwest::Body;
 
 use crate::authority::Authority;
-use crate::ground::{self, Log, executor, soon, with};
+use crate::common::{self, Log, executor, soon, with};
 use crate::server::{Act, Server};
 
 /// A keyless POST that fails, and how often the server heard of it.
@@ -39,7 +39,7 @@ async fn after_a_failure_that_is_permanent_a_request_that_was_sent_may_have_arri
     ] {
         let server = Server::start(vec![act.clone(); 12]).await;
         let (error, heard) = post(&server, |builder| match is_http2 {
-            true => ground::http2(builder),
+            true => common::http2(builder),
             false => builder,
         })
         .await;
@@ -89,7 +89,7 @@ async fn a_stream_that_is_refused_has_not_arrived_and_one_that_is_reset_may_have
         (h2::Reason::CANCEL, true),
     ] {
         let server = Server::start(vec![Act::ResetStream(code.into()); 8]).await;
-        let (error, _) = post(&server, ground::http2).await;
+        let (error, _) = post(&server, common::http2).await;
         assert_eq!(error.may_have_arrived(), arrived, "{error:?}");
     }
 }
@@ -105,7 +105,7 @@ async fn a_redirect_to_the_same_address_whose_stream_is_refused_is_no_proof() {
     let server = Server::start([Act::redirect(303, "/"), refused]).await;
     let log = Log::new();
     let executor = with(soon().repeat(comeback::Repeat::Never), |builder| {
-        ground::http2(builder).listener(log.listener())
+        common::http2(builder).listener(log.listener())
     });
     let request = executor.get(server.url("/")).body_from(stream);
     let error = request.send().await.unwrap_err();
@@ -213,7 +213,7 @@ async fn an_early_attempt_that_may_have_arrived_counts_after_later_ones_that_did
     let mut server = Server::start([Act::CloseBeforeAnswer]).await;
     let log = Log::new();
     let executor = with(
-        ground::every(std::time::Duration::from_millis(300)),
+        common::every(std::time::Duration::from_millis(300)),
         |builder| builder.listener(log.listener()),
     );
     let request = executor.request(Method::PUT, server.url("/"));

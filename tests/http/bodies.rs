@@ -14,7 +14,7 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::Frame;
 use reqwest::Body;
 
-use crate::ground::{self, KEY, Log, every, executor, reason, soon};
+use crate::common::{self, KEY, Log, every, executor, reason, soon};
 use crate::server::{Act, Server};
 
 /// A body that can be read once.
@@ -97,7 +97,7 @@ async fn a_body_that_can_be_read_once_and_succeeds_is_no_trouble() {
 async fn a_body_that_nobody_asked_for_a_byte_goes_out_later() {
     let mut server = Server::closed();
     let log = Log::new();
-    let executor = ground::with(every(Duration::from_millis(300)), |builder| {
+    let executor = common::with(every(Duration::from_millis(300)), |builder| {
         builder.listener(log.listener())
     });
     let request = executor.post(server.url("/")).body(stream("once"));
@@ -113,9 +113,9 @@ async fn a_body_that_nobody_asked_for_a_byte_goes_out_later() {
 async fn what_the_body_itself_threw_is_permanent() {
     for is_http2 in [false, true] {
         let server = Server::start([]).await;
-        let executor = ground::with(soon(), |builder| {
+        let executor = common::with(soon(), |builder| {
             if is_http2 {
-                ground::http2(builder)
+                common::http2(builder)
             } else {
                 builder
             }

@@ -8,7 +8,7 @@ use reqwest::Version;
 use reqwest::dns::{Name, Resolve, Resolving};
 
 use crate::authority::Authority;
-use crate::ground::{self, Log, failed, soon, with};
+use crate::common::{self, Log, failed, soon, with};
 use crate::server::{Act, Server};
 
 /// What a GET on this server fails with at its first and only attempt.
@@ -28,7 +28,7 @@ async fn kind(
 }
 
 async fn http2_kind_of(act: Act) -> Option<FailureKind> {
-    kind(&Server::start([act]).await, ground::http2).await
+    kind(&Server::start([act]).await, common::http2).await
 }
 
 #[tokio::test]
@@ -271,7 +271,7 @@ async fn what_is_no_authority_is_refused_when_the_executor_is_built() {
 async fn reset_before_its_first_stream_an_http2_connection_carries_a_post_at_most_once() {
     for _ in 0..10 {
         let server = Server::start([Act::ResetAtAccept]).await;
-        let executor = with(soon(), ground::http2);
+        let executor = with(soon(), common::http2);
         let _ = executor.post(server.url("/")).body("{}").send().await;
         assert!(server.count() <= 1);
     }

@@ -2,7 +2,7 @@
 
 use comeback::{KeyForm, KeyRule};
 
-use crate::ground::{KEY, executor, soon};
+use crate::common::{KEY, executor, soon};
 use crate::server::{Act, Heard, Server};
 
 fn keys(heard: &[Heard]) -> Vec<Option<&str>> {

@@ -9,7 +9,7 @@ use comeback::{
     RetryPolicy, Retryable, Round, TokioClock, Verdict, batch,
 };
 
-use crate::ground::{self, KEY, soon};
+use crate::common::{self, KEY, soon};
 use crate::server::{Act, Server};
 
 fn policy() -> RetryPolicy {
@@ -29,7 +29,7 @@ fn keys(server: &Server) -> BTreeSet<String> {
 
 #[tokio::test]
 async fn a_block_with_a_keyless_post_that_may_have_arrived_is_not_repeated() {
-    let (server, executor) = (breaking().await, ground::executor(soon()));
+    let (server, executor) = (breaking().await, common::executor(soon()));
     let post = async || executor.post(server.url("/")).send().await;
     let error = post.retry(&policy()).await.unwrap_err();
     assert_eq!(server.count(), 1);
@@ -40,7 +40,7 @@ async fn a_block_with_a_keyless_post_that_may_have_arrived_is_not_repeated() {
 
 #[tokio::test]
 async fn a_key_that_the_executor_makes_within_a_block_does_not_make_it_repeatable() {
-    let (server, executor) = (breaking().await, ground::executor(soon()));
+    let (server, executor) = (breaking().await, common::executor(soon()));
     let post = async || {
         executor
             .post(server.url("/"))
@@ -50,7 +50,7 @@ async fn a_key_that_the_executor_makes_within_a_block_does_not_make_it_repeatabl
     };
     let error = post.retry(&policy()).await.unwrap_err();
     assert_eq!(error.reason(), Reason::NotRepeatable);
-    let by_policy = ground::executor(soon().make_key(true));
+    let by_policy = common::executor(soon().make_key(true));
     let post = async || by_policy.post(server.url("/")).send().await;
     post.retry(&policy()).await.unwrap_err();
     assert_eq!((server.count(), keys(&server).len()), (2, 2)); // one for each call
@@ -58,7 +58,7 @@ async fn a_key_that_the_executor_makes_within_a_block_does_not_make_it_repeatabl
 
 #[tokio::test]
 async fn an_attempts_key_is_the_same_in_every_attempt_of_the_block() {
-    let (server, executor) = (breaking().await, ground::executor(soon()));
+    let (server, executor) = (breaking().await, common::executor(soon()));
     let post = async |attempt: Attempt| {
         let request = executor.post(server.url("/"));
         request.header(KEY, attempt.key("order")).send().await
@@ -88,7 +88,7 @@ async fn keys_differ_by_name_and_attempts_are_numbered() {
 
 #[tokio::test]
 async fn the_key_of_a_call_within_the_block_is_no_key_to_the_block() {
-    let (server, executor) = (breaking().await, ground::executor(soon()));
+    let (server, executor) = (breaking().await, common::executor(soon()));
     let policy = policy();
     let post = async |attempt: Attempt| {
         let key = format!("\"{}\"", attempt.key("order"));
@@ -104,7 +104,7 @@ async fn the_key_of_a_call_within_the_block_is_no_key_to_the_block() {
 #[tokio::test]
 async fn an_answered_request_counts_as_much_as_the_one_that_failed() {
     let (answers, refused) = (Server::start([]).await, Server::closed());
-    let executor = ground::executor(soon());
+    let executor = common::executor(soon());
     let block = async || {
         executor.post(answers.url("/orders")).send().await?;
         executor.get(refused.url("/")).send().await
@@ -121,7 +121,7 @@ async fn an_answered_request_counts_as_much_as_the_one_that_failed() {
 
 #[tokio::test]
 async fn an_apps_word_that_nothing_was_sent_does_not_count_against_a_request_that_went_out() {
-    let (server, executor) = (breaking().await, ground::executor(soon()));
+    let (server, executor) = (breaking().await, common::executor(soon()));
     let post = async || executor.post(server.url("/")).send().await;
     let call = post
         .retry(&policy())
@@ -133,7 +133,7 @@ async fn an_apps_word_that_nothing_was_sent_does_not_count_against_a_request_tha
 
 #[tokio::test]
 async fn a_block_whose_requests_provably_sent_nothing_is_repeated() {
-    let (refused, executor) = (Server::closed(), ground::executor(soon()));
+    let (refused, executor) = (Server::closed(), common::executor(soon()));
     let made = Cell::new(0);
     let post = async || {
         made.set(made.get() + 1);
@@ -158,7 +158,7 @@ async fn a_block_whose_requests_provably_sent_nothing_is_repeated() {
 
 #[tokio::test]
 async fn always_in_the_outer_policy_is_the_callers_word_for_the_whole_block() {
-    let (server, executor) = (breaking().await, ground::executor(soon()));
+    let (server, executor) = (breaking().await, common::executor(soon()));
     let post = async || executor.post(server.url("/")).send().await;
     let always = soon().repeat(Repeat::Always).build().unwrap();
     let error = post.retry(&always).await.unwrap_err();
@@ -167,7 +167,7 @@ async fn always_in_the_outer_policy_is_the_callers_word_for_the_whole_block() {
 
 #[tokio::test]
 async fn the_inner_policys_word_counts_for_its_own_request() {
-    let (server, executor) = (breaking().await, ground::executor(soon()));
+    let (server, executor) = (breaking().await, common::executor(soon()));
     let always = soon().repeat(Repeat::Always).build().unwrap();
     let post = async || {
         let request = executor.post(server.url("/"));
@@ -186,7 +186,7 @@ async fn the_inner_policys_word_counts_for_its_own_request() {
 
 #[tokio::test]
 async fn a_request_without_a_policy_is_told_of_too() {
-    let (server, executor) = (breaking().await, ground::executor(soon()));
+    let (server, executor) = (breaking().await, common::executor(soon()));
     let post = async || {
         let request = executor.post(server.url("/"));
         request.without_retries().send().await
@@ -198,7 +198,7 @@ async fn a_request_without_a_policy_is_told_of_too() {
 #[tokio::test]
 async fn a_request_that_the_block_gave_up_may_have_arrived() {
     let server = Server::start(vec![Act::Stall; 16]).await;
-    let executor = ground::executor(soon());
+    let executor = common::executor(soon());
     let hasty = async || {
         let post = executor.post(server.url("/")).send();
         match tokio::time::timeout(Duration::from_millis(200), post).await {
@@ -213,7 +213,7 @@ async fn a_request_that_the_block_gave_up_may_have_arrived() {
 #[tokio::test]
 async fn a_request_that_is_under_way_when_its_block_ends_may_have_arrived() {
     let server = Server::start(vec![Act::Stall; 16]).await;
-    let executor = ground::executor(soon());
+    let executor = common::executor(soon());
     let kept = RefCell::new(Vec::new());
     let block = async || {
         let mut post = Box::pin(executor.post(server.url("/")).send());
@@ -229,7 +229,7 @@ async fn a_request_that_is_under_way_when_its_block_ends_may_have_arrived() {
 #[tokio::test]
 async fn an_attempt_at_its_limit_does_not_repeat_a_keyless_post() {
     let server = Server::start(vec![Act::Slow(Duration::from_millis(600)); 16]).await;
-    let executor = ground::executor(soon());
+    let executor = common::executor(soon());
     let post = async || executor.post(server.url("/")).send().await;
     let limited = soon().attempt_timeout(Duration::from_millis(200));
     let error = post.retry(&limited.build().unwrap()).await.unwrap_err();
@@ -241,7 +241,7 @@ async fn an_attempt_at_its_limit_does_not_repeat_a_keyless_post() {
 
 #[tokio::test]
 async fn a_batch_is_not_repeated_after_a_keyless_post_that_may_have_arrived() {
-    let (server, executor) = (breaking().await, ground::executor(soon()));
+    let (server, executor) = (breaking().await, common::executor(soon()));
     let post = async |orders: Round<u32>| {
         let sent = executor.post(server.url("/")).json(&orders[..]).send();
         sent.await.map(|_| orders.iter().map(|_| Ok(())).collect())
@@ -257,7 +257,7 @@ async fn a_batch_is_not_repeated_after_a_keyless_post_that_may_have_arrived() {
 
 #[tokio::test]
 async fn a_batch_whose_orders_have_keys_is_repeated_with_the_same_keys() {
-    let (server, executor) = (breaking().await, ground::executor(soon()));
+    let (server, executor) = (breaking().await, common::executor(soon()));
     let post = async |orders: Round<u32>| {
         let mut results = Vec::new();
         for order in orders.iter() {
@@ -276,7 +276,7 @@ async fn a_batch_whose_orders_have_keys_is_repeated_with_the_same_keys() {
 async fn what_a_server_asked_an_inner_request_to_wait_is_waited() {
     let server = Server::start([Act::retry_after(503, "7"), Act::retry_after(503, "60")]).await;
     let hub = Connectivity::with_clock(TokioClock::new());
-    let executor = ground::executor(soon());
+    let executor = common::executor(soon());
     let get = async || {
         let response = executor.get(server.url("/")).send().await.unwrap();
         response.error_for_status()
@@ -305,7 +305,7 @@ enum Outside {
 #[tokio::test]
 async fn work_on_a_task_of_its_own_is_outside_of_the_attempt() {
     for outside in [Outside::Spawned, Outside::OnALocalSet] {
-        let (server, executor) = (breaking().await, ground::executor(soon()));
+        let (server, executor) = (breaking().await, common::executor(soon()));
         let get = |executor: &Executor| executor.get(server.url("/")).send();
         let mades = Cell::new(0);
         let block = async || {
@@ -334,7 +334,7 @@ async fn work_on_a_task_of_its_own_is_outside_of_the_attempt() {
 
 #[tokio::test]
 async fn on_a_local_set_a_block_and_what_it_awaits_are_one_layer() {
-    let (server, executor) = (breaking().await, ground::executor(soon()));
+    let (server, executor) = (breaking().await, common::executor(soon()));
     let url = server.url("/");
     let local = tokio::task::LocalSet::new();
     let task = local.spawn_local(async move {
@@ -348,7 +348,7 @@ async fn on_a_local_set_a_block_and_what_it_awaits_are_one_layer() {
 #[tokio::test]
 async fn a_call_that_began_before_the_block_is_no_part_of_it() {
     let server = Server::start([Act::Slow(Duration::from_millis(100))]).await;
-    let executor = ground::executor(soon());
+    let executor = common::executor(soon());
     let mut post = Box::pin(executor.post(server.url("/")).send());
     let hasty = tokio::time::timeout(Duration::from_millis(20), post.as_mut());
     assert!(hasty.await.is_err());

@@ -12,7 +12,7 @@ use http_body_util::{BodyExt, Full};
 use reqwest::Body;
 use tokio::time::Instant;
 
-use crate::ground::{self, every, failed, outcome, reason, soon};
+use crate::common::{self, every, failed, outcome, reason, soon};
 use crate::server::{Act, Server};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -20,7 +20,7 @@ const SECOND: Duration = Duration::from_secs(1);
 /// An executor for whom time jumps.
 fn executor(policy: PolicyBuilder) -> Executor {
     let hub = Connectivity::with_clock(TokioClock::new()).with_loopback();
-    ground::with(policy, |builder| builder.connectivity(hub))
+    common::with(policy, |builder| builder.connectivity(hub))
 }
 
 #[tokio::test(start_paused = true)]
@@ -126,7 +126,7 @@ async fn the_first_attempt_of_a_payment_has_the_apps_own_inactivity_limit_and_no
     let plain = executor(soon());
     let post = plain.post(server.url("/")).policy(payment.clone());
     assert_eq!(post.send().await.unwrap().status(), 200);
-    let limited = ground::with(soon(), |builder| {
+    let limited = common::with(soon(), |builder| {
         let builder = builder.connectivity(hub);
         builder.client(|client| client.read_timeout(10 * SECOND))
     });
@@ -208,7 +208,7 @@ async fn the_deadline_cuts_any_attempt_if_the_policy_says_so() {
 #[tokio::test(start_paused = true)]
 async fn in_paused_time_the_waits_of_a_call_that_nobody_told_of_it_jump_too() {
     let minute = 60 * SECOND;
-    let executor = ground::executor(every(minute).max_elapsed(10 * minute));
+    let executor = common::executor(every(minute).max_elapsed(10 * minute));
     let began = (std::time::Instant::now(), Instant::now());
     let sent = executor.get(Server::closed().url("/")).send();
     let error = tokio::time::timeout(60 * minute, sent).await.unwrap();
@@ -224,7 +224,7 @@ async fn in_paused_time_the_waits_of_a_call_that_nobody_told_of_it_jump_too() {
 async fn in_paused_time_the_requests_own_timeout_is_believed_too() {
     for acts in [vec![Act::Stall], vec![Act::status(503), Act::Stall]] {
         let server = Server::start(acts).await;
-        let executor = ground::executor(every(60 * SECOND).max_elapsed(600 * SECOND));
+        let executor = common::executor(every(60 * SECOND).max_elapsed(600 * SECOND));
         let began = Instant::now();
         let request = executor.get(server.url("/")).timeout(200 * SECOND);
         let result = request.send().await;
@@ -265,9 +265,9 @@ async fn connect_timeout_covers_tcp_and_tls() {
     let authority = crate::authority::Authority::new();
     let config = authority.server("127.0.0.1");
     let server = Server::start_tls([Act::StallAtAccept], config).await;
-    let log = ground::Log::new();
+    let log = common::Log::new();
     let policy = soon().connect_timeout(Duration::from_millis(400));
-    let executor = ground::with(policy, |builder| {
+    let executor = common::with(policy, |builder| {
         let authority = authority.certificate().to_vec();
         builder.listener(log.listener()).trust(authority)
     });
@@ -296,7 +296,7 @@ impl Clock for Ahead {
 async fn the_requests_own_timeout_is_told_as_such_even_if_the_deadline_cuts() {
     for acts in [vec![Act::Stall], vec![Act::status(503), Act::Stall]] {
         let server = Server::start(acts).await;
-        let executor = ground::with(every(SECOND).cut_at_deadline(true), |builder| {
+        let executor = common::with(every(SECOND).cut_at_deadline(true), |builder| {
             builder.connectivity(Connectivity::with_clock(Ahead(TokioClock::new())).with_loopback())
         });
         let request = executor.get(server.url("/")).timeout(4 * SECOND);

@@ -3,7 +3,7 @@
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used)] // a test says no by panicking
 
 mod authority;
-mod ground;
+mod common;
 #[allow(dead_code)] // what `peers-rust` needs of it is here too
 mod server;
 

@@ -9,7 +9,7 @@ use comeback::{
 use reqwest::Response;
 
 use crate::authority::Authority;
-use crate::ground::{Log, every, failed, soon, with};
+use crate::common::{Log, every, failed, soon, with};
 use crate::server::{Act, Server};
 
 const LONG: Duration = Duration::from_secs(15);
@@ -193,7 +193,7 @@ async fn dropping_a_call_ends_its_request_at_the_server() {
         let executor = with(soon(), |builder| {
             let builder = builder.connectivity(hub.clone());
             if is_http2 {
-                crate::ground::http2(builder)
+                crate::common::http2(builder)
             } else {
                 builder
             }

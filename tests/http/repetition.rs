@@ -6,7 +6,7 @@ use comeback::{Executor, Reason, Retryable, Round};
 use hyper::Method;
 
 use crate::authority::Authority;
-use crate::ground::{self, KEY, Log, soon};
+use crate::common::{self, KEY, Log, soon};
 use crate::server::{Act, Server};
 
 /// What an effect tells about the request it happened to.
@@ -275,7 +275,7 @@ async fn cell(effect: Effect, sort: Sort, has_key: bool) -> Option<String> {
         format!(
             "{effect:?}, {sort:?}, key {has_key}: heard {} instead of {count}: {heard:?}\n  {}",
             heard.len(),
-            ground::outcome(&result)
+            common::outcome(&result)
         )
     })
 }
@@ -283,16 +283,16 @@ async fn cell(effect: Effect, sort: Sort, has_key: bool) -> Option<String> {
 fn executor(effect: Effect, log: &Log, authority: &Authority) -> Executor {
     let policy = match effect {
         // The server comes back within this wait.
-        Effect::ConnectionRefused => ground::every(Duration::from_secs(1)),
-        Effect::StalledBeforeAnswer => ground::soon().attempt_timeout(Duration::from_secs(2)),
-        _ => ground::soon(),
+        Effect::ConnectionRefused => common::every(Duration::from_secs(1)),
+        Effect::StalledBeforeAnswer => common::soon().attempt_timeout(Duration::from_secs(2)),
+        _ => common::soon(),
     };
-    ground::with(policy, |builder| {
+    common::with(policy, |builder| {
         let builder = builder
             .listener(log.listener())
             .trust(authority.certificate().to_vec());
         if effect.is_http2() {
-            ground::http2(builder)
+            common::http2(builder)
         } else {
             builder
         }
@@ -302,7 +302,7 @@ fn executor(effect: Effect, log: &Log, authority: &Authority) -> Executor {
 #[tokio::test]
 async fn an_executor_inside_another_layer_sends_once_for_each_of_that_ones_attempts() {
     let server = Server::start(vec![Act::ResetBeforeAnswer; 16]).await;
-    let (policy, executor) = (soon().build().unwrap(), ground::executor(soon()));
+    let (policy, executor) = (soon().build().unwrap(), common::executor(soon()));
     let get = async || executor.get(server.url("/")).send().await;
     let error = get.retry(&policy).await.unwrap_err();
     assert_eq!(server.count(), 4, "not 16");

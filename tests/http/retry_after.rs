@@ -5,7 +5,7 @@ use std::time::Duration;
 use comeback::{Connectivity, Reason, Reported, TokioClock};
 use tokio::time::Instant;
 
-use crate::ground::{Log, reason, soon, with};
+use crate::common::{Log, reason, soon, with};
 use crate::server::{Act, Server};
 
 async fn elapsed_after(act: Act) -> (Duration, usize, Option<Reason>) {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use comeback::{Executor, ExecutorBuilder, FailureKind, Reason, Reported, RetryPolicy, Retryable};
 
-use crate::ground::{self, every, failed, soon, with};
+use crate::common::{self, every, failed, soon, with};
 use crate::server::{Act, Server};
 
 const LIMIT: Duration = Duration::from_millis(500);
@@ -27,7 +27,7 @@ async fn warm(executor: &Executor, server: &Server, connections: usize) {
 
 #[tokio::test]
 async fn the_second_attempt_is_on_a_connection_made_after_the_first_one_failed() {
-    for (settings, idle) in [(same as fn(_) -> _, 5), (ground::http2, 1)] {
+    for (settings, idle) in [(same as fn(_) -> _, 5), (common::http2, 1)] {
         let server = Server::start([]).await;
         let executor = with(soon().attempt_timeout(LIMIT).max_attempts(8), settings);
         warm(&executor, &server, idle).await;
@@ -56,7 +56,7 @@ async fn the_second_attempt_is_on_a_connection_made_after_the_first_one_failed()
 #[tokio::test]
 async fn a_read_that_was_cut_at_its_deadline_does_not_take_the_next_one_with_it() {
     let server = Server::start([]).await;
-    let executor = with(soon(), ground::http2);
+    let executor = with(soon(), common::http2);
     warm(&executor, &server, 1).await;
     server.silence_connections();
     let read = RetryPolicy::read().to_builder().max_elapsed(LIMIT).build();
@@ -99,7 +99,7 @@ async fn the_clients_own_time_outs_make_connections_suspect_too() {
 #[tokio::test]
 async fn an_attempt_of_a_layer_around_the_call_that_ended_by_time_does_so_too() {
     let server = Server::start([]).await;
-    let executor = with(soon(), ground::http2);
+    let executor = with(soon(), common::http2);
     warm(&executor, &server, 1).await;
     server.silence_connections();
     let policy = soon().attempt_timeout(LIMIT).build().unwrap();
@@ -113,7 +113,7 @@ async fn an_attempt_of_a_layer_around_the_call_that_ended_by_time_does_so_too() 
 #[tokio::test]
 async fn a_call_that_is_dropped_says_nothing_of_its_connection() {
     let server = Server::start([]).await;
-    let executor = with(soon(), ground::http2);
+    let executor = with(soon(), common::http2);
     warm(&executor, &server, 1).await;
     server.then([Act::Stall]);
     let dropped = executor.get(server.url("/")).send();
@@ -157,7 +157,7 @@ async fn behind_a_redirect_nobody_knows_whose_connection_it_was() {
 #[tokio::test]
 async fn what_is_under_way_on_a_suspect_connection_goes_on() {
     let server = Server::start([]).await;
-    let executor = with(soon(), ground::http2);
+    let executor = with(soon(), common::http2);
     warm(&executor, &server, 1).await;
     server.then([Act::Trickle(vec!["a", "b", "c"], LIMIT), Act::Stall]);
     let slow = executor.get(server.url("/")).send().await.unwrap();
@@ -176,7 +176,7 @@ async fn of_a_thousand_calls_in_flight_over_a_death_each_makes_one_attempt_on_th
     let policy = every(Duration::from_millis(10))
         .attempt_timeout(limit)
         .max_elapsed(10 * limit);
-    let executor = with(policy, ground::http2);
+    let executor = with(policy, common::http2);
     warm(&executor, &server, 1).await;
     server.silence_connections();
     let mut running = tokio::task::JoinSet::new();

@@ -208,7 +208,7 @@ struct Driver {
     report: Report,
 }
 
-enum Place {
+enum CallState {
     InFlight(Call),
     Waiting(Sleep),
 }
@@ -254,11 +254,11 @@ pub(crate) fn drive(bytes: &[u8]) {
         report: Report::default(),
     };
     assert_eq!(first_limit(&driver.policy, &call).inactivity, None);
-    let mut place = Place::InFlight(call);
+    let mut state = CallState::InFlight(call);
     while !choices.0.is_empty() {
         match choices.byte() % 4 {
             0 => network(choices, &mut hub, Instant::from_nanos(now)),
-            1 => now = later(choices, now, &place),
+            1 => now = later(choices, now, &state),
             _ => {
                 let signals = Signals {
                     now: Instant::from_nanos(now),
@@ -270,15 +270,15 @@ pub(crate) fn drive(bytes: &[u8]) {
                         Some(i64::MAX),
                     ]),
                 };
-                let next = match place {
-                    Place::InFlight(call) if choices.flag() => {
+                let next = match state {
+                    CallState::InFlight(call) if choices.flag() => {
                         driver.interrupted(choices, call, &signals)
                     }
-                    Place::InFlight(call) => driver.came_back(choices, call, &signals),
-                    Place::Waiting(sleep) => driver.asked(sleep, &signals),
+                    CallState::InFlight(call) => driver.came_back(choices, call, &signals),
+                    CallState::Waiting(sleep) => driver.asked(sleep, &signals),
                 };
                 match next {
-                    Some(next) => place = next,
+                    Some(next) => state = next,
                     None => return,
                 }
             }
@@ -286,10 +286,10 @@ pub(crate) fn drive(bytes: &[u8]) {
     }
 }
 
-fn later(choices: &mut Choices<'_>, now: i64, place: &Place) -> i64 {
-    let ask_at = match place {
-        Place::Waiting(sleep) => sleep.ask_at.as_nanos(),
-        Place::InFlight(_) => now,
+fn later(choices: &mut Choices<'_>, now: i64, state: &CallState) -> i64 {
+    let ask_at = match state {
+        CallState::Waiting(sleep) => sleep.ask_at.as_nanos(),
+        CallState::InFlight(_) => now,
     };
     let steps = [
         1,
@@ -340,7 +340,7 @@ impl Driver {
         choices: &mut Choices<'_>,
         call: Call,
         signals: &Signals,
-    ) -> Option<Place> {
+    ) -> Option<CallState> {
         let outcome = outcome(choices);
         self.see(signals);
         let noted = self.noted;
@@ -376,12 +376,12 @@ impl Driver {
                 assert!(may, "what must not be repeated never is");
                 assert!(self.request.body_replayable || outcome.evidence.body_untouched);
                 self.slept(&sleep, events, signals);
-                Some(Place::Waiting(sleep))
+                Some(CallState::Waiting(sleep))
             }
         }
     }
 
-    fn asked(&mut self, before: Sleep, signals: &Signals) -> Option<Place> {
+    fn asked(&mut self, before: Sleep, signals: &Signals) -> Option<CallState> {
         self.see(signals);
         let ask =
             |waiting: &Waiting, signals: &Signals| resume(&self.policy, waiting.clone(), signals);
@@ -417,7 +417,7 @@ impl Driver {
                     sleep.ask_at.as_nanos() > self.seen,
                     "what has come is not slept for"
                 );
-                Some(Place::Waiting(sleep))
+                Some(CallState::Waiting(sleep))
             }
             Resumed::Go(go) => {
                 assert!(
@@ -466,7 +466,7 @@ impl Driver {
         choices: &mut Choices<'_>,
         call: Call,
         signals: &Signals,
-    ) -> Option<Place> {
+    ) -> Option<CallState> {
         self.see(signals);
         let (sent_nothing, untouched) = (choices.flag(), choices.flag());
         let noted = self.noted;
@@ -655,13 +655,13 @@ impl Driver {
         self.noted = signals.network;
     }
 
-    fn in_flight(&self, call: Call) -> Option<Place> {
+    fn in_flight(&self, call: Call) -> Option<CallState> {
         assert_eq!(call.counted(), self.counted);
         assert_eq!(call.began().as_nanos(), self.began);
-        Some(Place::InFlight(call))
+        Some(CallState::InFlight(call))
     }
 
-    fn ended(&self, reason: Option<Reason>) -> Option<Place> {
+    fn ended(&self, reason: Option<Reason>) -> Option<CallState> {
         let end = self.report.end.expect("a final event");
         assert_eq!(end.reason, reason);
         let elapsed = i128::from(self.seen) - i128::from(self.began);

@@ -30,7 +30,7 @@ fn input(step: &Value) -> Value {
 }
 
 /// Where the call is.
-enum Place {
+enum CallState {
     InFlight(Call),
     Waiting(Waiting),
     Over,
@@ -40,7 +40,7 @@ struct Player {
     policy: RetryPolicy,
     request: RequestFacts,
     hub: Hub,
-    place: Place,
+    state: CallState,
     noted: Snapshot,
     limit: Limit,
     draws: Draws,
@@ -60,7 +60,7 @@ impl Player {
             policy,
             request,
             hub: Hub::new(),
-            place: Place::InFlight(call),
+            state: CallState::InFlight(call),
             noted: Snapshot::UNKNOWN,
         }
     }
@@ -79,14 +79,14 @@ impl Player {
             self.hub.snapshot(),
             "the step's network is the hub's"
         );
-        let place = std::mem::replace(&mut self.place, Place::Over);
-        match (step["do"].as_str().expect("what to do"), place) {
-            ("note", place @ Place::InFlight(_)) => {
-                self.place = place;
+        let state = std::mem::replace(&mut self.state, CallState::Over);
+        match (step["do"].as_str().expect("what to do"), state) {
+            ("note", state @ CallState::InFlight(_)) => {
+                self.state = state;
                 self.noted = signals.network;
                 json!({"limit": limit_json(&self.limit)})
             }
-            ("outcome", Place::InFlight(call)) => with_outcome(&step["outcome"], |outcome| {
+            ("outcome", CallState::InFlight(call)) => with_outcome(&step["outcome"], |outcome| {
                 let class = classify(&self.policy, &self.request, outcome);
                 let answer = decide(&self.policy, call, &self.noted, outcome, &signals);
                 self.draws.decided(&self.policy, outcome, &answer);
@@ -97,20 +97,20 @@ impl Player {
                 };
                 json!({"class": name(class), "decision": decision, "events": events_json(answer.events)})
             }),
-            ("resume", Place::Waiting(waiting)) => {
+            ("resume", CallState::Waiting(waiting)) => {
                 let answer = resume(&self.policy, waiting, &signals);
                 let decision = match answer.decision {
                     Resumed::Stop(reason) => stop_json(reason),
                     Resumed::Sleep(sleep) => self.sleep(sleep),
                     Resumed::Go(go) => {
-                        self.place = Place::InFlight(stored(go.call));
+                        self.state = CallState::InFlight(stored(go.call));
                         self.limit = go.limit;
                         json!({"kind": "go", "by": name(go.by), "limit": limit_json(&go.limit)})
                     }
                 };
                 json!({"decision": decision, "events": events_json(answer.events)})
             }
-            ("interrupt", Place::InFlight(call)) => {
+            ("interrupt", CallState::InFlight(call)) => {
                 let flag = |name: &str| step[name].as_bool().expect("a flag");
                 let (sent_nothing, untouched) = (flag("sent_nothing"), flag("body_untouched"));
                 let answer = interrupt(
@@ -126,11 +126,11 @@ impl Player {
                 );
                 let decision = match answer.decision {
                     Interruption::Keep { call, ask_at } => {
-                        self.place = Place::InFlight(stored(call));
+                        self.state = CallState::InFlight(stored(call));
                         json!({"kind": "keep", "ask_at": ask_at.map(Instant::as_nanos)})
                     }
                     Interruption::Restart { call, limit } => {
-                        self.place = Place::InFlight(stored(call));
+                        self.state = CallState::InFlight(stored(call));
                         self.limit = limit;
                         json!({"kind": "restart", "limit": limit_json(&limit)})
                     }
@@ -144,7 +144,7 @@ impl Player {
     fn sleep(&mut self, sleep: Sleep) -> Value {
         let told =
             json!({"kind": "sleep", "ask_at": sleep.ask_at.as_nanos(), "why": name(sleep.why)});
-        self.place = Place::Waiting(stored(sleep.waiting));
+        self.state = CallState::Waiting(stored(sleep.waiting));
         told
     }
 }

@@ -104,7 +104,7 @@ impl<E: Error + 'static> Error for RecordError<E> {
 }
 
 /// One record on its way.
-pub(super) struct Place<T, E> {
+pub(super) struct RecordState<T, E> {
     pub(super) answer: Option<T>,
     pub(super) failure: Option<RecordFailure<E>>,
     /// Set when it does not go again, for a reason of its own.
@@ -114,9 +114,9 @@ pub(super) struct Place<T, E> {
     pub(super) rounds: u32,
 }
 
-impl<T, E> Place<T, E> {
-    pub(super) fn new() -> Place<T, E> {
-        Place {
+impl<T, E> RecordState<T, E> {
+    pub(super) fn new() -> RecordState<T, E> {
+        RecordState {
             answer: None,
             failure: None,
             reason: None,

@@ -7,12 +7,12 @@ use tokio::sync::Semaphore;
 
 use super::super::attempt::{Attempt, Keys};
 use super::super::drive::{AttemptStart, Attempts};
-use super::super::hooks::{Asked, Classify, Notify};
+use super::super::hooks::{CallSite, Classify, Notify};
 use super::super::layer::{OuterAttempt, with_inner};
 use super::super::listener::{RetryEvent, contained};
 use super::super::verdict::Verdict;
 use super::gate::Gate;
-use super::record::{Batched, Place, RecordFailure};
+use super::record::{Batched, RecordFailure, RecordState};
 use super::round::{Round, RoundOperation};
 use crate::event::{Event, Reason, Report};
 use crate::outcome::{FailureKind, InnerRequest, Outcome, OutcomeClass, What, classify};
@@ -22,7 +22,7 @@ use crate::request::RequestFacts;
 /// What makes the rounds.
 pub(super) struct Rounds<'p, R, F: RoundOperation<R>, C, N> {
     records: Arc<[R]>,
-    places: Vec<Place<F::Answer, F::Error>>,
+    states: Vec<RecordState<F::Answer, F::Error>>,
     /// Which go with the next round, ascending.
     pending: Vec<usize>,
     /// Whether a round is under way, or was dropped.
@@ -44,22 +44,22 @@ impl<'p, R, F: RoundOperation<R>, C, N> Rounds<'p, R, F, C, N> {
         operation: F,
         policy: &'p RetryPolicy,
         limit: Option<Arc<Semaphore>>,
-        asked: &Asked<'p>,
+        site: &CallSite<'p>,
         classify: C,
         notify: N,
     ) -> Self {
         Rounds {
             pending: (0..records.len()).collect(),
-            places: records.iter().map(|_| Place::new()).collect(),
+            states: records.iter().map(|_| RecordState::new()).collect(),
             is_in_flight: false,
             records,
             operation,
             policy,
-            request: asked.request(),
-            as_inner: asked.as_inner(policy),
+            request: site.request(),
+            as_inner: site.as_inner(policy),
             keys: None,
             gate: limit.map(Gate::new),
-            label: asked.label,
+            label: site.label,
             classify,
             notify,
         }
@@ -75,9 +75,9 @@ impl<'p, R, F: RoundOperation<R>, C, N> Rounds<'p, R, F, C, N> {
         reason: Option<Reason>,
         report: Report,
     ) -> Batched<F::Answer, F::Error> {
-        let places = std::mem::take(&mut self.places);
+        let states = std::mem::take(&mut self.states);
         Batched {
-            records: places.into_iter().map(|place| place.end(reason)).collect(),
+            records: states.into_iter().map(|state| state.end(reason)).collect(),
             reason,
             report,
         }
@@ -87,9 +87,9 @@ impl<'p, R, F: RoundOperation<R>, C, N> Rounds<'p, R, F, C, N> {
     pub(super) fn round_was_dropped(&mut self) {
         if std::mem::take(&mut self.is_in_flight) {
             for &index in &self.pending {
-                self.places[index].may_have_arrived = true;
-                self.places[index].in_doubt = true;
-                self.places[index].failure = Some(RecordFailure::TimedOut);
+                self.states[index].may_have_arrived = true;
+                self.states[index].in_doubt = true;
+                self.states[index].failure = Some(RecordFailure::TimedOut);
             }
         }
     }
@@ -103,7 +103,7 @@ struct Weighed {
     may_have_arrived: bool,
 }
 
-impl<T, E> Place<T, E> {
+impl<T, E> RecordState<T, E> {
     fn take(&mut self, weighed: &Weighed) {
         self.reason = weighed.reason;
         self.in_doubt |= weighed.in_doubt;
@@ -216,8 +216,8 @@ where
         self.round_was_dropped();
         self.is_in_flight = true;
         for &index in &self.pending {
-            let place = &mut self.places[index];
-            place.rounds = place.rounds.saturating_add(1);
+            let state = &mut self.states[index];
+            state.rounds = state.rounds.saturating_add(1);
         }
         let records = if self.pending.len() == self.records.len() {
             self.records.clone()
@@ -247,15 +247,15 @@ where
                 for (index, result) in sent.into_iter().zip(results) {
                     let error = match result {
                         Ok(answer) => {
-                            self.places[index].answer = Some(answer);
+                            self.states[index].answer = Some(answer);
                             continue;
                         }
                         Err(error) => error,
                     };
                     let weighed = self.weigh(&error, inner, &mut round);
-                    let place = &mut self.places[index];
-                    place.failure = Some(RecordFailure::Record(error));
-                    place.take(&weighed);
+                    let state = &mut self.states[index];
+                    state.failure = Some(RecordFailure::Record(error));
+                    state.take(&weighed);
                     if weighed.reason.is_none() {
                         self.pending.push(index);
                     }
@@ -264,9 +264,9 @@ where
             Ok(results) => {
                 let (sent_count, returned) = (sent.len(), results.len());
                 for index in sent {
-                    self.places[index].in_doubt = true;
-                    self.places[index].may_have_arrived = true;
-                    self.places[index].failure = Some(RecordFailure::WrongLength {
+                    self.states[index].in_doubt = true;
+                    self.states[index].may_have_arrived = true;
+                    self.states[index].failure = Some(RecordFailure::WrongLength {
                         sent: sent_count,
                         returned,
                     });
@@ -277,9 +277,9 @@ where
                 let weighed = self.weigh(&error, inner, &mut round);
                 let error = Arc::new(error);
                 for &index in &sent {
-                    let place = &mut self.places[index];
-                    place.failure = Some(RecordFailure::Round(error.clone()));
-                    place.take(&weighed);
+                    let state = &mut self.states[index];
+                    state.failure = Some(RecordFailure::Round(error.clone()));
+                    state.take(&weighed);
                 }
                 if weighed.reason.is_none() {
                     self.pending = sent;

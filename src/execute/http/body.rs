@@ -10,7 +10,7 @@ use http_body::{Body as HttpBody, Frame, SizeHint};
 use reqwest::{Body, Request};
 
 use super::super::listener::contained;
-use super::witness::Witness;
+use super::observer::AttemptObserver;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -84,7 +84,7 @@ impl Template {
     }
 
     /// The request of one attempt; `None` if the factory panicked, or a body that can be read once was touched after all.
-    pub(super) fn attempt(&self, witness: &Arc<Witness>) -> Option<Request> {
+    pub(super) fn attempt(&self, observer: &Arc<AttemptObserver>) -> Option<Request> {
         let slot = match &self.payload {
             Payload::Whole => return self.request.try_clone(),
             Payload::Once(latest) => {
@@ -97,7 +97,7 @@ impl Template {
             Payload::Made(factory) => Arc::new(Mutex::new(Some(contained(|| factory()).ok()?))),
         };
         let mut request = self.request.try_clone()?;
-        *request.body_mut() = Some(Body::wrap(Watched::new(slot, witness.clone())));
+        *request.body_mut() = Some(Body::wrap(Watched::new(slot, observer.clone())));
         Some(request)
     }
 
@@ -112,11 +112,11 @@ struct Watched {
     taken: Option<Body>,
     size: SizeHint,
     is_empty: bool,
-    witness: Arc<Witness>,
+    observer: Arc<AttemptObserver>,
 }
 
 impl Watched {
-    fn new(slot: Slot, witness: Arc<Witness>) -> Watched {
+    fn new(slot: Slot, observer: Arc<AttemptObserver>) -> Watched {
         let (size, is_empty) = match lock(&slot).as_ref() {
             Some(body) => (body.size_hint(), body.is_end_stream()),
             None => (SizeHint::new(), false),
@@ -126,7 +126,7 @@ impl Watched {
             taken: None,
             size,
             is_empty,
-            witness,
+            observer,
         }
     }
 }
@@ -149,11 +149,11 @@ impl HttpBody for Watched {
         };
         let frame = ready!(Pin::new(body).poll_frame(context));
         match &frame {
-            Some(Err(_)) => self.witness.body_failed(),
+            Some(Err(_)) => self.observer.body_failed(),
             Some(Ok(frame)) => self
-                .witness
+                .observer
                 .handed_out(frame.data_ref().map_or(0, Bytes::len)),
-            None => self.witness.moved(),
+            None => self.observer.moved(),
         }
         Poll::Ready(frame.map(|frame| frame.map_err(Into::into)))
     }
@@ -199,11 +199,11 @@ mod tests {
         *request.body_mut() = Some(Body::wrap(bytes));
         let template = Template::new(request, None);
         assert!(!template.is_replayable());
-        let witness = Arc::new(Witness::new(template.at_once(), None));
+        let observer = Arc::new(AttemptObserver::new(template.at_once(), None));
 
-        let mut given_up = template.attempt(&witness).unwrap();
+        let mut given_up = template.attempt(&observer).unwrap();
         assert!(template.is_untouched());
-        let mut next = template.attempt(&witness).unwrap();
+        let mut next = template.attempt(&observer).unwrap();
         assert!(
             first_frame(&mut given_up).unwrap().is_err(),
             "nor may it end as if it were whole"
@@ -211,6 +211,6 @@ mod tests {
         assert!(template.is_untouched());
         assert_eq!(first_frame(&mut next).unwrap().unwrap(), "once");
         assert!(!template.is_untouched());
-        assert!(template.attempt(&witness).is_none());
+        assert!(template.attempt(&observer).is_none());
     }
 }

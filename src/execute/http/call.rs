@@ -19,8 +19,8 @@ use super::client::Lease;
 use super::error::{Cause, HttpError};
 use super::executor::Shared;
 use super::failure::{kind_of, kind_of_reading};
+use super::observer::AttemptObserver;
 use super::span;
-use super::witness::Witness;
 use crate::event::{CancelKind, Event};
 use crate::instant::Instant;
 use crate::outcome::{FailureKind, InnerRequest, Outcome, OutcomeClass, classify};
@@ -28,7 +28,7 @@ use crate::policy::RetryPolicy;
 use crate::request::RequestFacts;
 
 /// What is asked of a call.
-pub(super) struct Asked {
+pub(super) struct CallSpec {
     pub(super) template: Template,
     pub(super) facts: RequestFacts,
     /// Whether the request's key is ours.
@@ -42,7 +42,7 @@ pub(super) struct Asked {
 }
 
 /// What one attempt came back with.
-pub(super) enum Attempted {
+pub(super) enum AttemptEnd {
     /// A response, its body still to be read.
     Answered {
         response: Response,
@@ -68,7 +68,7 @@ pub(super) struct Failure {
 /// The attempts of one call.
 pub(super) struct HttpCall {
     executor: Arc<Shared>,
-    asked: Arc<Asked>,
+    spec: Arc<CallSpec>,
     in_flight: Option<InFlight>,
     span: Option<AttemptSpan>,
 }
@@ -76,16 +76,16 @@ pub(super) struct HttpCall {
 /// What is known of an attempt, by itself and by the loop.
 struct InFlight {
     lease: Arc<Lease>,
-    witness: Arc<Witness>,
+    observer: Arc<AttemptObserver>,
     /// When the client's own timer ends the call.
     client_end: Option<tokio::time::Instant>,
 }
 
 impl HttpCall {
-    pub(super) fn new(executor: Arc<Shared>, asked: Arc<Asked>) -> HttpCall {
+    pub(super) fn new(executor: Arc<Shared>, spec: Arc<CallSpec>) -> HttpCall {
         HttpCall {
             executor,
-            asked,
+            spec,
             in_flight: None,
             span: None,
         }
@@ -93,30 +93,30 @@ impl HttpCall {
 }
 
 impl Attempts for HttpCall {
-    type Output = Attempted;
-    type Future = Pin<Box<dyn Future<Output = Attempted> + Send>>;
+    type Output = AttemptEnd;
+    type Future = Pin<Box<dyn Future<Output = AttemptEnd> + Send>>;
 
     fn span(&mut self, start: &AttemptStart) -> AttemptSpan {
-        let span = span::of_attempt(self.asked.template.request().method(), start.resends);
+        let span = span::of_attempt(self.spec.template.request().method(), start.resends);
         self.span.insert(span).clone()
     }
 
     fn attempt(&mut self, start: &AttemptStart) -> Self::Future {
-        let (executor, asked) = (self.executor.clone(), self.asked.clone());
-        let url = asked.template.request().url();
+        let (executor, spec) = (self.executor.clone(), self.spec.clone());
+        let url = spec.template.request().url();
         let lease = Arc::new(executor.clients.lease(start.noted.path, url));
         let inactivity = start.limit.inactivity;
-        let connect_limit = shorter(asked.policy.connect_timeout(), inactivity);
-        let witness = Arc::new(Witness::new(asked.template.at_once(), connect_limit));
-        let request = asked.template.attempt(&witness);
-        let left = asked.client_end.map(|end| end.saturating_since(start.now));
+        let connect_limit = shorter(spec.policy.connect_timeout(), inactivity);
+        let observer = Arc::new(AttemptObserver::new(spec.template.at_once(), connect_limit));
+        let request = spec.template.attempt(&observer);
+        let left = spec.client_end.map(|end| end.saturating_since(start.now));
         self.in_flight = Some(InFlight {
             lease: lease.clone(),
-            witness: witness.clone(),
+            observer: observer.clone(),
             client_end: left.and_then(|left| tokio::time::Instant::now().checked_add(left)),
         });
         let Some(mut request) = request else {
-            return Box::pin(std::future::ready(Attempted::Failed(Failure {
+            return Box::pin(std::future::ready(AttemptEnd::Failed(Failure {
                 kind: FailureKind::RequestBody,
                 error: None,
                 sent_nothing: true,
@@ -126,11 +126,11 @@ impl Attempts for HttpCall {
             *request.timeout_mut() = Some(left);
         }
         Box::pin(async move {
-            let head = witness.clone().watch(lease.client.execute(request));
+            let head = observer.clone().watch(lease.client.execute(request));
             let head = match inactivity {
                 None => head.await.map_err(Some),
                 Some(inactivity) => {
-                    answer::while_moving(head, inactivity, || witness.still_since())
+                    answer::while_moving(head, inactivity, || observer.still_since())
                         .await
                         .map_or(Err(None), |head| head.map_err(Some))
                 }
@@ -138,32 +138,32 @@ impl Attempts for HttpCall {
             let response = match head {
                 Ok(response) => response,
                 Err(error) => {
-                    let failure = Failure::without_head(error, &lease, &witness);
+                    let failure = Failure::without_head(error, &lease, &observer);
                     if failure.ended_by_time() {
-                        executor.suspect(&asked, &lease, &witness);
+                        executor.suspect(&spec, &lease, &observer);
                     }
-                    return Attempted::Failed(failure);
+                    return AttemptEnd::Failed(failure);
                 }
             };
             let response = match inactivity {
                 None => response,
                 Some(inactivity) => answer::within(response, inactivity),
             };
-            let Some(limit) = asked.read_up_to.filter(|_| answer::may_be_read(&response)) else {
-                return Attempted::answered(response);
+            let Some(limit) = spec.read_up_to.filter(|_| answer::may_be_read(&response)) else {
+                return AttemptEnd::answered(response);
             };
             // A hook that panics is asked once more where its panic stops the call.
-            let Ok(opinion) = contained(|| executor.opinion(&asked, Ok(&response))) else {
-                return Attempted::answered(response);
+            let Ok(opinion) = contained(|| executor.opinion(&spec, Ok(&response))) else {
+                return AttemptEnd::answered(response);
             };
-            if !asked.delivers(&response, opinion) {
-                return Attempted::Answered {
+            if !spec.delivers(&response, opinion) {
+                return AttemptEnd::Answered {
                     response,
                     opinion: Some(opinion),
                 };
             }
             match answer::read(response, limit).await {
-                Ok(response) => Attempted::Answered {
+                Ok(response) => AttemptEnd::Answered {
                     response,
                     opinion: Some(opinion),
                 },
@@ -174,52 +174,52 @@ impl Attempts for HttpCall {
                         sent_nothing: false,
                     };
                     if failure.ended_by_time() {
-                        executor.suspect(&asked, &lease, &witness);
+                        executor.suspect(&spec, &lease, &observer);
                     }
-                    Attempted::Failed(failure)
+                    AttemptEnd::Failed(failure)
                 }
             }
         })
     }
 
     fn as_inner(&self, above: &OuterAttempt) -> Option<RequestFacts> {
-        let asked = &self.asked;
-        let name = &asked.policy.key().header;
-        let mut lines = asked.template.request().headers().get_all(name).iter();
+        let spec = &self.spec;
+        let name = &spec.policy.key().header;
+        let mut lines = spec.template.request().headers().get_all(name).iter();
         let is_made =
             |line: &HeaderValue| line.to_str().is_ok_and(|line| above.has_made_key_in(line));
         Some(RequestFacts {
-            has_key: asked.facts.has_key && !asked.has_made_key && !lines.any(is_made),
-            ..asked.facts
+            has_key: spec.facts.has_key && !spec.has_made_key && !lines.any(is_made),
+            ..spec.facts
         })
     }
 
     fn outcome<T>(
         &mut self,
-        output: &mut Attempted,
+        output: &mut AttemptEnd,
         _inner: &[InnerRequest],
         decide: impl FnOnce(&Outcome<'_>) -> T,
     ) -> T {
-        let (executor, asked) = (&self.executor, &self.asked);
+        let (executor, spec) = (&self.executor, &self.spec);
         match output {
-            Attempted::Answered { response, opinion } => {
+            AttemptEnd::Answered { response, opinion } => {
                 if let Some(span) = &self.span {
                     span::note_status(span, response.status());
                 }
-                let overrule = opinion.unwrap_or_else(|| executor.opinion(asked, Ok(response)));
-                with_response(asked, response.status(), response.headers(), |outcome| {
+                let overrule = opinion.unwrap_or_else(|| executor.opinion(spec, Ok(response)));
+                with_response(spec, response.status(), response.headers(), |outcome| {
                     decide(&Outcome {
                         overrule,
                         ..*outcome
                     })
                 })
             }
-            Attempted::Closed { status, headers } => with_response(asked, *status, headers, decide),
-            Attempted::Failed(failure) => {
+            AttemptEnd::Closed { status, headers } => with_response(spec, *status, headers, decide),
+            AttemptEnd::Failed(failure) => {
                 let overrule = failure.error.as_ref();
-                let overrule = overrule.and_then(|error| executor.opinion(asked, Err(error)));
+                let overrule = overrule.and_then(|error| executor.opinion(spec, Err(error)));
                 let mut outcome = Outcome::failure(failure.kind);
-                outcome.evidence.body_untouched = asked.template.is_untouched();
+                outcome.evidence.body_untouched = spec.template.is_untouched();
                 outcome.evidence.sent_nothing = failure.sent_nothing;
                 outcome.overrule = overrule;
                 decide(&outcome)
@@ -230,18 +230,18 @@ impl Attempts for HttpCall {
     fn ended_by_time(&mut self) {
         if let Some(in_flight) = &self.in_flight {
             self.executor
-                .suspect(&self.asked, &in_flight.lease, &in_flight.witness);
+                .suspect(&self.spec, &in_flight.lease, &in_flight.observer);
         }
     }
 
-    fn cancelled(&self, output: &Attempted) -> Option<CancelKind> {
-        let Attempted::Failed(Failure {
+    fn cancelled(&self, output: &AttemptEnd) -> Option<CancelKind> {
+        let AttemptEnd::Failed(Failure {
             error: Some(error), ..
         }) = output
         else {
             return None;
         };
-        let end = self.asked.client_end?;
+        let end = self.spec.client_end?;
         // The timer has fired, so its time has come, as everywhere.
         let fired = self
             .in_flight
@@ -257,15 +257,15 @@ impl Attempts for HttpCall {
             None => Proof::default(),
             Some(in_flight) => Proof {
                 sent_nothing: !in_flight.lease.connected.ever(),
-                body_untouched: self.asked.template.is_untouched(),
+                body_untouched: self.spec.template.is_untouched(),
             },
         }
     }
 
     /// The next attempt may need the connection, and the server its resources.
-    fn close(&mut self, output: Attempted) -> Attempted {
+    fn close(&mut self, output: AttemptEnd) -> AttemptEnd {
         match output {
-            Attempted::Answered { mut response, .. } => Attempted::Closed {
+            AttemptEnd::Answered { mut response, .. } => AttemptEnd::Closed {
                 status: response.status(),
                 headers: std::mem::take(response.headers_mut()),
             },
@@ -283,7 +283,7 @@ impl Attempts for HttpCall {
         if let Some(listener) = &self.executor.listener {
             listener.on_event(&RetryEvent {
                 call_id,
-                label: self.asked.label.as_deref(),
+                label: self.spec.label.as_deref(),
                 event,
             });
         }
@@ -293,20 +293,20 @@ impl Attempts for HttpCall {
 impl Shared {
     fn opinion(
         &self,
-        asked: &Asked,
+        spec: &CallSpec,
         came: Result<&Response, &reqwest::Error>,
     ) -> Option<OutcomeClass> {
         let classify = self.classify.as_ref()?;
-        classify(asked.template.request(), came)
+        classify(spec.template.request(), came)
     }
 
-    fn suspect(&self, asked: &Asked, lease: &Lease, witness: &Witness) {
-        let url = asked.template.request().url();
-        self.clients.suspect(lease, url, witness.has_answered());
+    fn suspect(&self, spec: &CallSpec, lease: &Lease, observer: &AttemptObserver) {
+        let url = spec.template.request().url();
+        self.clients.suspect(lease, url, observer.has_answered());
     }
 }
 
-impl Asked {
+impl CallSpec {
     /// Whether this answer is the call's, as far as its head and the app tell.
     fn delivers(&self, response: &Response, overrule: Option<OutcomeClass>) -> bool {
         with_response(self, response.status(), response.headers(), |outcome| {
@@ -320,9 +320,9 @@ impl Asked {
     }
 }
 
-impl Attempted {
-    fn answered(response: Response) -> Attempted {
-        Attempted::Answered {
+impl AttemptEnd {
+    fn answered(response: Response) -> AttemptEnd {
+        AttemptEnd::Answered {
             response,
             opinion: None,
         }
@@ -334,10 +334,10 @@ impl Failure {
     pub(super) fn without_head(
         error: Option<reqwest::Error>,
         lease: &Lease,
-        witness: &Witness,
+        observer: &AttemptObserver,
     ) -> Failure {
-        let kind = error.as_ref().map(|error| kind_of(error, witness));
-        let is_proof = error.as_ref().is_some_and(|error| witness.is_proof(error));
+        let kind = error.as_ref().map(|error| kind_of(error, observer));
+        let is_proof = error.as_ref().is_some_and(|error| observer.is_proof(error));
         Failure {
             kind: kind.unwrap_or(FailureKind::ReadTimeout),
             error,
@@ -357,7 +357,7 @@ impl Failure {
 }
 
 /// What becomes of a call that is over.
-pub(super) fn settle(driven: Driven<Attempted>) -> Result<Response, HttpError> {
+pub(super) fn settle(driven: Driven<AttemptEnd>) -> Result<Response, HttpError> {
     let Driven {
         ended,
         reason,
@@ -365,15 +365,17 @@ pub(super) fn settle(driven: Driven<Attempted>) -> Result<Response, HttpError> {
     } = driven;
     let report = history.report();
     let cause = match ended {
-        Ended::CameBack(Attempted::Answered { mut response, .. }) => {
+        Ended::CameBack(AttemptEnd::Answered { mut response, .. }) => {
             let is_first_answer = report.attempts.is_empty() && report.abandoned == 0;
             if reason.is_some() || !is_first_answer {
                 response.extensions_mut().insert(report);
             }
             return Ok(response);
         }
-        Ended::CameBack(Attempted::Closed { status, headers }) => Cause::Closed { status, headers },
-        Ended::CameBack(Attempted::Failed(Failure { kind, error, .. })) => {
+        Ended::CameBack(AttemptEnd::Closed { status, headers }) => {
+            Cause::Closed { status, headers }
+        }
+        Ended::CameBack(AttemptEnd::Failed(Failure { kind, error, .. })) => {
             Cause::Failed { kind, error }
         }
         Ended::TimedOut => Cause::Failed {
@@ -386,7 +388,7 @@ pub(super) fn settle(driven: Driven<Attempted>) -> Result<Response, HttpError> {
 }
 
 fn with_response<T>(
-    asked: &Asked,
+    spec: &CallSpec,
     status: StatusCode,
     headers: &HeaderMap,
     use_it: impl FnOnce(&Outcome<'_>) -> T,
@@ -400,7 +402,7 @@ fn with_response<T>(
     use_it(&Outcome {
         retry_after: &waits,
         date: text(DATE.as_str()),
-        should_retry: asked.policy.should_retry_header().and_then(text),
+        should_retry: spec.policy.should_retry_header().and_then(text),
         ..Outcome::response(status.as_u16())
     })
 }

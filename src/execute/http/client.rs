@@ -16,7 +16,7 @@ use rustls::pki_types::CertificateDer;
 use rustls::{ClientConfig, RootCertStore};
 
 use super::super::listener::contained;
-use super::witness::{Connected, listen};
+use super::observer::{Connected, listen};
 
 pub(super) type Settings = dyn Fn(ClientBuilder) -> ClientBuilder + Send + Sync;
 

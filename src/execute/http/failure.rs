@@ -5,8 +5,8 @@
 //!
 //! | not told | instead |
 //! | --- | --- |
-//! | that a redirect had been followed before the failure | [`Witness::is_proof`]: then nothing is "never sent" |
-//! | that the request's own body failed, over HTTP/2 | [`Witness::has_body_failed`] |
+//! | that a redirect had been followed before the failure | [`AttemptObserver::is_proof`]: then nothing is "never sent" |
+//! | that the request's own body failed, over HTTP/2 | [`AttemptObserver::has_body_failed`] |
 //! | a reset while connecting: in the TLS handshake or in a proxy's tunnel | `tls_broken_off`; never sent in both cases |
 //! | that a new HTTP/2 connection was closed before its first stream | in doubt, as any closed connection, unless the request still waited for it |
 //! | whether a time-out came while writing or while reading | `read_timeout`; in doubt in both cases |
@@ -20,7 +20,7 @@ use std::io;
 
 use rustls::{AlertDescription, CertificateError};
 
-use super::witness::Witness;
+use super::observer::AttemptObserver;
 use crate::outcome::FailureKind;
 
 /// A connect took longer than the attempt allows.
@@ -36,14 +36,14 @@ impl fmt::Display for ConnectTimedOut {
 impl Error for ConnectTimedOut {}
 
 /// The kind of an error that came instead of a response head.
-pub(super) fn kind_of(error: &reqwest::Error, witness: &Witness) -> FailureKind {
-    if witness.has_body_failed() {
+pub(super) fn kind_of(error: &reqwest::Error, observer: &AttemptObserver) -> FailureKind {
+    if observer.has_body_failed() {
         return FailureKind::RequestBody;
     }
     kind_by_type(error)
 }
 
-/// Whether the request that this error is of wrote no head, or was refused by its stream. What other request it may be of the witness knows.
+/// Whether the request that this error is of wrote no head, or was refused by its stream. What other request it may be of the observer knows.
 pub(super) fn is_unsent(error: &reqwest::Error) -> bool {
     let unsent = [FailureKind::BeforeHeaders, FailureKind::RefusedStream];
     // An error of the app's redirect policy may have anything behind it.

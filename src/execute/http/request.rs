@@ -15,10 +15,10 @@ use super::super::drive::{CallSetting, Drive};
 use super::super::layer::Attempting;
 use super::super::listener::contained;
 use super::body::{Factory, Template};
-use super::call::{Asked, Failure, HttpCall, settle};
+use super::call::{CallSpec, Failure, HttpCall, settle};
 use super::error::{Cause, HttpError};
 use super::executor::{Executor, Shared};
-use super::witness::Witness;
+use super::observer::AttemptObserver;
 use crate::event::{Reason, Report};
 use crate::loopback::is_loopback;
 use crate::outcome::FailureKind;
@@ -185,7 +185,7 @@ impl HttpRequest {
         let template = Template::new(request, self.factory);
         let facts = facts(&template, &policy, method);
         let began = shared.connectivity.now();
-        let asked = Arc::new(Asked {
+        let spec = Arc::new(CallSpec {
             template,
             facts,
             has_made_key,
@@ -197,12 +197,12 @@ impl HttpRequest {
         let setting = CallSetting {
             facts,
             connectivity: shared.connectivity.clone(),
-            client_end: asked.client_end,
+            client_end: spec.client_end,
             is_loopback,
             seed: self.seed,
             restarts: true,
         };
-        let call = HttpCall::new(shared, asked);
+        let call = HttpCall::new(shared, spec);
         settle(Drive::new(call, policy, setting).await)
     }
 }
@@ -227,16 +227,16 @@ async fn once(shared: &Shared, template: &Template) -> Result<Response, HttpErro
     let lease = shared
         .clients
         .lease(shared.connectivity.snapshot().path, url);
-    let witness = Arc::new(Witness::new(template.at_once(), None));
-    let result = match template.attempt(&witness) {
+    let observer = Arc::new(AttemptObserver::new(template.at_once(), None));
+    let result = match template.attempt(&observer) {
         None => Err(Failure {
             kind: FailureKind::RequestBody,
             error: None,
             sent_nothing: true,
         }),
         Some(request) => {
-            let head = witness.clone().watch(lease.client.execute(request)).await;
-            head.map_err(|error| Failure::without_head(Some(error), &lease, &witness))
+            let head = observer.clone().watch(lease.client.execute(request)).await;
+            head.map_err(|error| Failure::without_head(Some(error), &lease, &observer))
         }
     };
     if let Some(noted) = noted {
@@ -247,7 +247,7 @@ async fn once(shared: &Shared, template: &Template) -> Result<Response, HttpErro
     }
     result.map_err(|failure| {
         if failure.ended_by_time() {
-            shared.clients.suspect(&lease, url, witness.has_answered());
+            shared.clients.suspect(&lease, url, observer.has_answered());
         }
         let Failure {
             kind,

@@ -28,12 +28,12 @@ const SENT_AT_ONCE: usize = 14_600;
 const LEAST_RATE: u64 = 8 * 1_024;
 
 tokio::task_local! {
-    static ATTEMPT: Arc<Witness>;
+    static ATTEMPT: Arc<AttemptObserver>;
 }
 
 /// One attempt, as its client sees it.
 #[derive(Debug)]
-pub(super) struct Witness {
+pub(super) struct AttemptObserver {
     /// The longest a connect may take, the TLS handshake included.
     connect_limit: Option<Duration>,
     /// reqwest shows no first hop of a request whose body cannot be cloned.
@@ -52,10 +52,10 @@ struct Movement {
     handed_out: usize,
 }
 
-impl Witness {
+impl AttemptObserver {
     /// `at_once` is what the client is handed of the request's body from the start; `None`: a stream.
-    pub(super) fn new(at_once: Option<usize>, connect_limit: Option<Duration>) -> Witness {
-        Witness {
+    pub(super) fn new(at_once: Option<usize>, connect_limit: Option<Duration>) -> AttemptObserver {
+        AttemptObserver {
             connect_limit,
             hides_first_hop: at_once.is_none(),
             answered: AtomicBool::new(false),
@@ -68,7 +68,7 @@ impl Witness {
         }
     }
 
-    /// Runs an attempt whose client's layers find this witness.
+    /// Runs an attempt whose client's layers find this observer.
     pub(super) fn watch<F: Future>(self: Arc<Self>, attempt: F) -> impl Future<Output = F::Output> {
         ATTEMPT.scope(self, attempt)
     }

@@ -1,4 +1,4 @@
-//! What the tests stand on: executors that do not dawdle, and what they hear.
+//! What the tests share: executors that do not dawdle, and what they hear.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
