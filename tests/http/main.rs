@@ -15,6 +15,7 @@ mod keys;
 mod layers;
 mod limits;
 mod network;
+mod proxy;
 mod repetition;
 mod retry_after;
 mod suspects;

@@ -1,6 +1,6 @@
 //! What kind of failure an error of reqwest is.
 //!
-//! By type, along the whole chain of sources; no text is read. `reqwest::Error` hides its own types (time-outs, look-ups) behind
+//! By type, along the whole chain of sources; text is read only where there is no type ([`is_proxys_refusal`]). `reqwest::Error` hides its own types (time-outs, look-ups) behind
 //! questions, which count as types here. What its errors do not tell by type, and what is done instead:
 //!
 //! | not told | instead |
@@ -10,6 +10,7 @@
 //! | a reset while connecting: in the TLS handshake or in a proxy's tunnel | `tls_broken_off`; never sent in both cases |
 //! | that a new HTTP/2 connection was closed before its first stream | in doubt, as any closed connection, unless the request still waited for it |
 //! | whether a time-out came while writing or while reading | `read_timeout`; in doubt in both cases |
+//! | which status a proxy refused a tunnel with | its error's text tells 407 from the others; all of them are `protocol`, which is permanent |
 //! | a connect that fails inside a layer of the app's own | `before_headers`: no connection, nothing sent |
 //!
 //! Each row has a test in `tests/http/classification.rs` or below.
@@ -98,6 +99,9 @@ fn connect_kind(error: &reqwest::Error) -> FailureKind {
         if cause.is::<ConnectTimedOut>() {
             return FailureKind::ConnectTimeout;
         }
+        if is_proxys_refusal(cause) {
+            return FailureKind::Protocol;
+        }
         if let Some(tls) = cause.downcast_ref::<rustls::Error>() {
             return match tls {
                 rustls::Error::PeerIncompatible(_)
@@ -126,6 +130,13 @@ fn connect_kind(error: &reqwest::Error) -> FailureKind {
         }
     }
     FailureKind::BeforeHeaders
+}
+
+/// A proxy answered CONNECT, and not with 200: it will again. hyper-util has a type for this error and shows it to nobody, so its words must do;
+/// `tests/http/proxy.rs` fails when they change.
+fn is_proxys_refusal(cause: &(dyn Error + 'static)) -> bool {
+    let words = cause.to_string();
+    words == "tunnel error: proxy authorization required" || words == "tunnel error: unsuccessful"
 }
 
 /// What an established connection came to.
