@@ -62,6 +62,9 @@ public class OuterAttempt(
         madeKeys = (madeKeys ?: HashSet(1)).apply { addAll(lines) }
     }
 
+    /** Time has ended the attempt, and with it the requests that were waiting for an answer. */
+    public fun isOutOfTime(): Unit = told.forEach { it.isOutOfTime() }
+
     @Synchronized
     private fun hasMadeKey(head: RequestHead) = madeKeys?.let { made -> head.key.any { it in made } } == true
 
@@ -122,6 +125,15 @@ public class InnerRequest internal constructor(
     @Volatile
     public var retryAfter: List<String> = emptyList()
         private set
+
+    /** Called if time ends the attempt while this is set: the connection that the request is on may be dead. */
+    @Volatile
+    public var whenOutOfTime: (() -> Unit)? = null
+
+    /** Time has ended it. */
+    public fun isOutOfTime() {
+        orNull { whenOutOfTime?.invoke() }
+    }
 
     /** It came to an end. */
     public fun ended(

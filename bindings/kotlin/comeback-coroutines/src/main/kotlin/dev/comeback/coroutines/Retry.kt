@@ -92,12 +92,14 @@ private suspend fun <T> attempted(
         }
     currentCoroutineContext().ensureActive()
     if (result == null) {
+        outer.isOutOfTime()
         session.reached(began + checkNotNull(limit))
         return Result.failure(InterruptedIOException("timeout"))
     }
     val thrown = result.exceptionOrNull()
     // The coroutine is still active. A limit inside the block ends the attempt; any other cancellation is thrown on.
     if (thrown is CancellationException && thrown !is TimeoutCancellationException) throw thrown
+    if (thrown is TimeoutCancellationException) outer.isOutOfTime()
     return result
 }
 

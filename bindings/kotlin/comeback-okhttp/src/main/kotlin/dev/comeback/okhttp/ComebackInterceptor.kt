@@ -62,10 +62,11 @@ public class ComebackInterceptor
             var loop: BlockingLoop? = null
             try {
                 val began = comeback.time.nanos()
-                val noted = comeback.snapshot
+                val network = comeback.networkFor(facts, request.url.host)
+                val noted = network.snapshot
                 val askedOn = setup.names?.network
                 var first: AttemptEnd? = null
-                if (goesAsItIs(chain, request, facts, noted)) {
+                if (goesAsItIs(request, facts, noted)) {
                     first =
                         makeAttempt(
                             chain,
@@ -75,10 +76,10 @@ public class ComebackInterceptor
                             code.runsAppsCode,
                             cutTimer(call, facts, spentNanos = 0),
                         ) { response ->
-                            if (isAllThereIs(response, noted)) return response
+                            if (isAllThereIs(response)) return response
                         }
                 }
-                loop = BlockingLoop(chain, request, setup, policy, facts, layer, began, askedOn, code)
+                loop = BlockingLoop(chain, request, setup, policy, facts, layer, network, began, askedOn, code)
                 return loop.run(noted, first)
             } catch (thrown: Throwable) {
                 if (thrown is IOException || thrown === loop?.foreign) throw thrown
@@ -94,7 +95,6 @@ public class ComebackInterceptor
          * cost next to nothing.
          */
         private fun goesAsItIs(
-            chain: Interceptor.Chain,
             request: Request,
             facts: DriverFacts,
             noted: NetworkSnapshot,
@@ -109,13 +109,11 @@ public class ComebackInterceptor
                 !facts.clientResendsOff &&
                 facts.attemptTimeoutNanos == null &&
                 facts.connectTimeoutNanos == null &&
-                setup.pools.poolFor(chain.connectionPool, noted.path) == null
+                setup.connections.ageFor(request.url, noted.path) == null
 
-        /** Nobody wants to hear of this success, and its connection is good. */
-        private fun isAllThereIs(
-            response: Response,
-            noted: NetworkSnapshot,
-        ): Boolean = response.code < FIRST_ERROR && !comeback.hasListener && !setup.hooks.classifies && comeback.snapshot.path == noted.path
+        /** Nobody wants to hear of this success. */
+        private fun isAllThereIs(response: Response): Boolean =
+            response.code < FIRST_ERROR && !comeback.hasListener && !setup.hooks.classifies
 
         private fun standDown(
             chain: Interceptor.Chain,

@@ -107,6 +107,7 @@ internal class AsyncLoop(
             policy,
             facts,
             chain,
+            comeback.networkFor(facts, request.url.host),
             began,
             clientEnd,
             outlivesCut = true,
@@ -200,7 +201,6 @@ internal class AsyncLoop(
                 Ending.Failure(failed)
             }
         if (ending == null) return
-        orNull { setup.pools.sweep() }
         caller.over(ending, isOnAttempt)
     }
 

@@ -28,7 +28,7 @@ internal class Attempt(
 ) : Callback {
     private val comeback = setup.comeback
     private val time = comeback.time
-    private val listener = AttemptListener(onReleased = setup.pools::sweep)
+    private val listener = AttemptListener()
 
     /** FREE, ASKING, ENDED or GIVEN_UP; or, left by the thread that ran it to the one that is asking, how it ended. */
     private val turn = AtomicReference<Any>(FREE)
@@ -164,7 +164,7 @@ internal class Attempt(
 
     /** On the thread that tells of the network, which has others to tell. */
     private fun onChange() {
-        if (hasMovedOn(noted, comeback.snapshot)) ask(at = Long.MIN_VALUE)
+        if (hasMovedOn(noted, record?.network?.snapshot ?: noted)) ask(at = Long.MIN_VALUE)
     }
 
     private fun ask(at: Long) {

@@ -20,9 +20,7 @@ import java.net.Proxy
  * All events but [canceled] and those of racing connects come on the thread that runs the attempt. Of racing connects nothing is used: they may
  * outlive their attempt.
  */
-internal class AttemptListener(
-    private val onReleased: () -> Unit,
-) : EventListener() {
+internal class AttemptListener : EventListener() {
     /** Woken by the call's cancel. */
     val wakeup = Wakeup()
 
@@ -154,9 +152,4 @@ internal class AttemptListener(
         val isRefused = exception is StreamResetException && exception.errorCode == ErrorCode.REFUSED_STREAM
         if (isRefused || exception is ConnectionShutdownException) exchangeSent = false
     }
-
-    override fun connectionReleased(
-        call: Call,
-        connection: Connection,
-    ): Unit = onReleased()
 }

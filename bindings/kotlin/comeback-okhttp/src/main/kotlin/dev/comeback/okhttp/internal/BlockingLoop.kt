@@ -6,6 +6,7 @@ import dev.comeback.NetworkSnapshot
 import dev.comeback.NetworkState
 import dev.comeback.RetryPolicy
 import dev.comeback.StopReason
+import dev.comeback.driver.CallNetwork
 import dev.comeback.driver.DriverFacts
 import dev.comeback.driver.NextStep
 import dev.comeback.driver.orNull
@@ -22,6 +23,7 @@ internal class BlockingLoop(
     policy: RetryPolicy,
     private val facts: DriverFacts,
     private val layer: CallLayer,
+    network: CallNetwork,
     private val began: Long,
     askedOn: Any?,
     private val code: ClientCode,
@@ -35,6 +37,7 @@ internal class BlockingLoop(
             policy,
             facts,
             chain,
+            network,
             began,
             clientEnd(call.timeout(), began, comeback.time),
             outlivesCut = false,
@@ -87,12 +90,6 @@ internal class BlockingLoop(
                     session.attachReportTo(it)
                 }
             }
-        } finally {
-            orNull {
-                // The connection this call leaves behind belongs to a path that is gone.
-                if (comeback.snapshot.path != noted.path) watch()
-                setup.pools.sweep()
-            }
         }
     }
 
@@ -104,10 +101,8 @@ internal class BlockingLoop(
     }
 
     private fun laterAttempt(inactivityNanos: Long?): AttemptEnd {
-        val before = noted
         noted = session.noteAttempt()
         watch()
-        if (noted.path != before.path) FreshPools.abandonConnectionOf(call)
         return attempt(inactivityNanos)
     }
 
@@ -135,7 +130,7 @@ internal class BlockingLoop(
             thrown.message?.startsWith("cannot make a new request because the previous response is still open") == true
 
     private fun watch(): AttemptListener =
-        listener ?: layer.listener(call, setup.pools).also {
+        listener ?: layer.listener(call).also {
             listener = it
             record.isHeardBy(it)
         }

@@ -110,11 +110,8 @@ internal class CallLayer : OuterAttempt.Source {
     fun asSent(response: Response): Response = edit?.undone(response) ?: response
 
     /** The listener that hears [call], added at the first need. */
-    fun listener(
-        call: Call,
-        pools: FreshPools,
-    ): AttemptListener =
-        listener ?: AttemptListener(onReleased = pools::sweep).also {
+    fun listener(call: Call): AttemptListener =
+        listener ?: AttemptListener().also {
             rare().listener = it
             call.addEventListener(it)
         }

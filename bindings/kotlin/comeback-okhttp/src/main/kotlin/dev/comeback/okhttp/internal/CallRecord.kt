@@ -7,7 +7,9 @@ import dev.comeback.RetryPolicy
 import dev.comeback.RetryReport
 import dev.comeback.RetryStoppedException
 import dev.comeback.StopReason
+import dev.comeback.driver.CallNetwork
 import dev.comeback.driver.CallSession
+import dev.comeback.driver.ConnectionAge
 import dev.comeback.driver.DriverFacts
 import dev.comeback.driver.InnerRequest
 import dev.comeback.driver.NextStep
@@ -29,6 +31,7 @@ import java.io.InterruptedIOException
 /**
  * It attempts nothing and waits for nothing: a driver does. It knows no rule either: the core, asked through the [session], has them all.
  *
+ * @param network as this call knows it
  * @param clientEnd the instant at which the client's own timeout ends the call; null: never
  * @param outlivesCut whether an attempt that was cut off may be followed by another
  * @param layer of the call of the attempt
@@ -40,6 +43,7 @@ internal class CallRecord(
     private val policy: RetryPolicy,
     val facts: DriverFacts,
     chain: Interceptor.Chain,
+    val network: CallNetwork,
     began: Long,
     private val clientEnd: Long?,
     private val outlivesCut: Boolean,
@@ -70,9 +74,13 @@ internal class CallRecord(
                 ),
             began = began,
             clientEnd = clientEnd,
+            network = network,
         )
 
     private var listener: AttemptListener? = null
+
+    /** Of the connections that the latest attempt could begin on. */
+    private var age: ConnectionAge? = null
 
     /** Once a name was not found, where the platform can ask for it again. */
     private var repeatedLookUp: RepeatedLookUp? = null
@@ -129,12 +137,18 @@ internal class CallRecord(
     ): Interceptor.Chain {
         var limited = chain.limitedTo(inactivityNanos, facts.connectTimeoutNanos)
         if (!clientMayResend && limited.retryOnConnectionFailure) limited = limited.withRetryOnConnectionFailure(false)
-        setup.pools.poolFor(chain.connectionPool, path)?.let { limited = limited.withConnectionPool(it) }
         repeatedLookUp?.let {
             limited = limited.withDns(it)
             askedOn = setup.names?.network
         }
-        return limited
+        age = setup.connections.ageFor(request.url, path)
+        return setup.connections.limited(limited, age)
+    }
+
+    /** Time ended the attempt. If it had a connection, that one may be dead, and others of its origin with it. */
+    private fun isOutOfTime() {
+        val last = layer.lastOut ?: return
+        setup.connections.areSuspect(age, request.url, last.url)
     }
 
     /** What follows from an attempt. [isCancelled]: its call was, and not by a cut. */
@@ -162,6 +176,7 @@ internal class CallRecord(
 
             is AttemptEnd.Cut -> {
                 attemptEnd.response?.let { orNull { it.close() } }
+                orNull(::isOutOfTime)
                 // The cancel was ours, so the caller hears of a timeout, as OkHttp itself says it of a whole call.
                 val timeout = InterruptedIOException("timeout")
                 attemptEnd.exception?.let(timeout::initCause)
@@ -215,10 +230,15 @@ internal class CallRecord(
         isCancelled: Boolean,
     ): NextStep {
         val sentNothing = hasSentNothing(failed.exception)
-        if (isCancelled) return session.cancelled(cancelKind(), sentNothing)
+        if (isCancelled) {
+            val cancelKind = cancelKind()
+            if (cancelKind == CancelKind.CALL_TIMEOUT) isOutOfTime()
+            return session.cancelled(cancelKind, sentNothing)
+        }
         if (failed.isInterrupt) return session.cancelled(CancelKind.INTERRUPTED, sentNothing)
         if (replay?.differs == true) return session.stopped(StopReason.BodyNotReplayable, sentNothing)
         val kind = failureKind(failed.exception, listener, comeback.transportExceptions)
+        if (kind.isOfTime) isOutOfTime()
         val wentOut = wentOut(layer.lastOut)
         return session.failed(
             Outcome.failure(

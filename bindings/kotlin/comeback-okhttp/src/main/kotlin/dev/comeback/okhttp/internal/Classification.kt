@@ -61,6 +61,9 @@ internal fun failureKind(
     }
 }
 
+/** Whether time ended an attempt on a connection. */
+internal val FailureKind.isOfTime: Boolean get() = this == FailureKind.READ_TIMEOUT || this == FailureKind.WRITE_TIMEOUT
+
 /** [failure], its cause, and so on; each once. */
 internal fun causesOf(failure: Throwable): List<Throwable> {
     val causes = ArrayList<Throwable>(2)

@@ -2,6 +2,7 @@
 package dev.comeback.okhttp.internal
 
 import dev.comeback.RetryPolicy
+import dev.comeback.driver.ConnectionAge
 import dev.comeback.driver.DriverFacts
 import dev.comeback.driver.OuterAttempt
 import dev.comeback.driver.RequestHead
@@ -41,13 +42,17 @@ internal class InnerCall(
         if (!layer.enter()) return chain.proceed(chain.request())
         try {
             layer.attemptBegins(outer)
-            val listener = layer.listener(chain.call(), setup.pools).also { it.attemptBegins() }
+            val age = setup.connections.ageFor(request.url, path())
+            told.whenOutOfTime = { setup.connections.areSuspect(age, request.url, layer.lastOut?.url ?: request.url) }
+            val listener = layer.listener(chain.call()).also { it.attemptBegins() }
             try {
-                val response = layer.asSent(layer.asOuter(isFound = true) { limited(chain).proceed(request) })
+                val response = layer.asSent(layer.asOuter(isFound = true) { limited(chain, age).proceed(request) })
+                told.whenOutOfTime = null
                 val isError = response.code >= FIRST_ERROR
                 told.ended(sentNothing = false, retryAfter = if (isError) response.headers("Retry-After") else emptyList())
                 return response
             } catch (thrown: IOException) {
+                if (listener.isCancelledByTimer || failureKind(thrown, listener).isOfTime) told.isOutOfTime()
                 val mayBeSentElsewhere = !setup.hooks.onlyThisClientSends && code.hasForeignFurtherIn
                 told.ended(sentNothing = !mayBeSentElsewhere && orNull { listener.neverSent(causesOf(thrown)) } == true)
                 throw thrown
@@ -57,8 +62,16 @@ internal class InnerCall(
         }
     }
 
-    private fun limited(chain: Interceptor.Chain): Interceptor.Chain {
-        val limited = chain.limitedTo(outer.inactivityNanos, outer.connectNanos)
+    private fun path() =
+        outer.path ?: setup.comeback
+            .networkFor(facts, request.url.host)
+            .snapshot.path
+
+    private fun limited(
+        chain: Interceptor.Chain,
+        age: ConnectionAge?,
+    ): Interceptor.Chain {
+        val limited = setup.connections.limited(chain, age).limitedTo(outer.inactivityNanos, outer.connectNanos)
         val mayResend = !outer.clientResendsOff && !facts.clientResendsOff && facts.mayRepeat(head)
         return if (mayResend || !limited.retryOnConnectionFailure) limited else limited.withRetryOnConnectionFailure(false)
     }

@@ -18,7 +18,7 @@ internal class Setup(
     options: ComebackOkHttp,
 ) {
     val hooks = Hooks(options)
-    val pools = FreshPools(comeback.snapshot.path)
+    val connections = Connections(comeback.connectionAges)
 
     /** Null where the platform knows no better than the client how to look up names. */
     val names = comeback.connectivity as? NameLookUp

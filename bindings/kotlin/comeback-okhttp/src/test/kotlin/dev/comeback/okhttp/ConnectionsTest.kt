@@ -1,4 +1,4 @@
-// After the path to the network has changed nothing goes over a connection from before.
+// After the path to the network has changed no attempt begins on a connection from before; all connections stay in the app's own pool.
 package dev.comeback.okhttp
 
 import mockwebserver3.Dispatcher
@@ -12,12 +12,14 @@ import org.junit.jupiter.params.ParameterizedClass
 import org.junit.jupiter.params.provider.EnumSource
 import java.net.Socket
 import java.util.concurrent.CountDownLatch
+import java.util.concurrent.CyclicBarrier
 import java.util.concurrent.TimeUnit
 import kotlin.test.assertEquals
+import kotlin.test.assertTrue
 
 @ParameterizedClass
 @EnumSource(Driver::class)
-internal class FreshPoolsTest(
+internal class ConnectionsTest(
     private val driver: Driver,
 ) {
     private fun online(test: (LoopbackFixture) -> Unit) =
@@ -51,7 +53,33 @@ internal class FreshPoolsTest(
             ground.moveOn(handle = 3)
             client.get(ground)
             assertEquals(listOf(0, 1, 1, 2), ground.connections())
-            assertEquals(0, client.connectionPool.connectionCount())
+            assertEquals(1, client.connectionPool.connectionCount())
+        }
+
+    @Test
+    fun `after a handover as many connections are made as are needed, the app's pool keeps as many as ever, and all are used again`() =
+        online { ground ->
+            val client = ground.calls { dispatcher(okhttp3.Dispatcher().apply { maxRequestsPerHost = MANY }) }
+            var together = CyclicBarrier(MANY)
+            ground.server.dispatcher =
+                object : Dispatcher() {
+                    override fun dispatch(request: RecordedRequest): MockResponse {
+                        together.await(10, TimeUnit.SECONDS)
+                        return MockResponse()
+                    }
+                }
+
+            fun connectionsOf(calls: Int): Set<Int> {
+                together = CyclicBarrier(calls)
+                List(calls) { client.newCall(ground.request()).future() }.forEach { it.get(10, TimeUnit.SECONDS).close() }
+                return ground.connections().toSet()
+            }
+            val before = connectionsOf(MANY)
+            ground.moveOn()
+            val after = connectionsOf(MANY)
+            assertEquals(MANY, (after - before).size)
+            assertEventually { client.connectionPool.connectionCount() == KEPT }
+            repeat(3) { assertTrue(after.containsAll(connectionsOf(KEPT))) }
         }
 
     @Test
@@ -62,11 +90,10 @@ internal class FreshPoolsTest(
             val client = ground.calls()
             client.get(ground)
             assertEquals(listOf(0, 1), ground.connections())
-            assertEquals(0, client.connectionPool.connectionCount())
         }
 
     @Test
-    fun `the connection of a call in flight at the handover is closed when that call ends`() =
+    fun `a call in flight at the handover goes on, and nothing else begins on its connection`() =
         online { ground ->
             assumeTrue(driver == Driver.INTERCEPTOR, "the factory begins such a call anew")
             val isOver = CountDownLatch(1)
@@ -83,19 +110,22 @@ internal class FreshPoolsTest(
             ground.server.takeRequest()
             ground.moveOn()
             client.get(ground)
-            assertEquals(1, client.connectionPool.connectionCount())
             isOver.countDown()
             inFlight.get(10, TimeUnit.SECONDS).use { assertEquals("slow", it.body.string()) }
-            assertEquals(0, client.connectionPool.connectionCount())
+            repeat(2) { client.get(ground) }
+            assertEquals(listOf(1, 1, 1), ground.connections())
         }
 
     /** What Android's sockets do when they are closed on the main thread. */
     private object ThrowingAtClose : UnconnectedSockets() {
+        @Volatile
+        var throws = true
+
         override fun createSocket(): Socket =
             object : Socket() {
                 override fun close() {
                     super.close()
-                    throw IllegalStateException("network on the main thread")
+                    if (throws) throw IllegalStateException("network on the main thread")
                 }
             }
     }
@@ -107,12 +137,13 @@ internal class FreshPoolsTest(
             client.get(ground)
             ground.moveOn()
             client.get(ground)
-            // One that is in flight at the handover: then the end of its call sweeps.
+            // One that is in flight at the handover.
             val response = client.send(ground.post())
             ground.moveOn(handle = 3)
             client.get(ground)
             assertEquals("fine", response.body.string())
             assertEquals(listOf(0, 1, 1, 2), ground.connections())
+            ThrowingAtClose.throws = false
         }
 
     @Test
@@ -127,4 +158,19 @@ internal class FreshPoolsTest(
             other.get(ground)
             assertEquals(listOf(0, 1, 0, 1), ground.connections())
         }
+
+    private fun assertEventually(condition: () -> Boolean) {
+        val until = System.nanoTime() + TimeUnit.SECONDS.toNanos(10)
+        while (!condition()) {
+            assertTrue(System.nanoTime() < until, "it did not come about")
+            Thread.sleep(1)
+        }
+    }
+
+    private companion object {
+        const val MANY = 40
+
+        /** What OkHttp's pool keeps idle. */
+        const val KEPT = 5
+    }
 }
