@@ -14,12 +14,13 @@ import dev.comeback.okhttp.internal.guarded
 import okhttp3.Call
 import okhttp3.OkHttpClient
 import okhttp3.Request
+import java.util.concurrent.ConcurrentHashMap
 
 /**
  * Makes calls that send failed requests again as a [RetryPolicy] says; the recommended set-up, also for Retrofit. First attempts, outcomes and reports are as
  * described for [ComebackInterceptor]. In addition:
  *
- * - A call that waits holds no thread and none of the dispatcher's slots, and [okhttp3.Dispatcher.cancelAll] does not reach it. After [Call.execute] the
+ * - A call that waits holds no thread and none of the dispatcher's slots, and [okhttp3.Dispatcher.cancelAll] does not reach it: [cancelAll] does. After [Call.execute] the
  *   caller's own thread waits.
  * - One attempt can be abandoned without ending the call: when its `attempt_timeout` is over, and when the network changed under it and the policy allows
  *   a new attempt.
@@ -58,5 +59,15 @@ public class ComebackCallFactory
                     if (networkInterceptors().singleOrNull() !== FollowUpGuard.ALONE) addNetworkInterceptor(AttemptExit)
                 }.build()
 
-        override fun newCall(request: Request): Call = FactoryCall(setup, client, request)
+        private val underWay: MutableSet<FactoryCall> = ConcurrentHashMap.newKeySet()
+
+        override fun newCall(request: Request): Call = FactoryCall(setup, client, request, underWay)
+
+        /**
+         * Cancels all calls of this factory that have started and not ended, those that wait included: what [okhttp3.Dispatcher.cancelAll] does for a client's
+         * own calls, for instance when a user signs out. Calls that start later are not affected. May be called from any thread.
+         */
+        public fun cancelAll() {
+            for (call in underWay) call.cancel()
+        }
     }

@@ -11,7 +11,6 @@ import dev.comeback.okhttp.internal.AttemptNumber
 import dev.comeback.okhttp.internal.BlockNoting
 import dev.comeback.okhttp.internal.MakeIdempotencyKey
 import dev.comeback.okhttp.internal.guarded
-import okhttp3.Call
 import okhttp3.OkHttpClient
 import okhttp3.Request
 import okhttp3.Response
@@ -47,7 +46,7 @@ public fun Comeback.callFactory(
     client: OkHttpClient,
     policy: RetryPolicy = RetryPolicy.DEFAULT,
     configure: ComebackOkHttp.() -> Unit = {},
-): Call.Factory = ComebackCallFactory(this, client, policy, ComebackOkHttp().apply(configure))
+): ComebackCallFactory = ComebackCallFactory(this, client, policy, ComebackOkHttp().apply(configure))
 
 /** The policy for this request, whatever the client's. [RetryPolicy.OFF] lets it pass. */
 public fun Request.Builder.retryPolicy(policy: RetryPolicy): Request.Builder = tag(RetryPolicy::class.java, policy)

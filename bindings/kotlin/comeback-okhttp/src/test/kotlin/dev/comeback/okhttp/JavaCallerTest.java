@@ -68,7 +68,8 @@ class JavaCallerTest {
             ComebackOkHttp options = new ComebackOkHttp();
             options.setPolicyFor(request -> request.method().equals("GET") ? QUICK : null);
             options.setLabel(request -> "shop");
-            Call.Factory calls = new ComebackCallFactory(comeback, new OkHttpClient(), RetryPolicy.DEFAULT, options);
+            ComebackCallFactory calls = new ComebackCallFactory(comeback, new OkHttpClient(), RetryPolicy.DEFAULT, options);
+            calls.cancelAll();
             try (Response response = calls.newCall(new Request.Builder().url(server.url("/")).build()).execute()) {
                 assertEquals(503, response.code());
                 assertNotNull(ComebackRequests.getRetryReport(response));

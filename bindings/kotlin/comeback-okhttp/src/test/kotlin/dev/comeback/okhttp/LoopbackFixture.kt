@@ -141,6 +141,21 @@ internal open class LoopbackFixture(
         return Calls(if (driver == Driver.FACTORY) factory else Call.Factory { Enqueuing(factory.newCall(it)) }, client)
     }
 
+    fun factory(
+        policy: RetryPolicy = RetryPolicy.DEFAULT,
+        configure: ComebackOkHttp.() -> Unit = {},
+        build: OkHttpClient.Builder.() -> Unit = {},
+    ): ComebackCallFactory = comeback.callFactory(remember(OkHttpClient.Builder().apply(build).build()), policy, configure)
+
+    /** In real time, for what other threads do. */
+    fun awaitUntil(isSo: () -> Boolean) {
+        val deadline = System.nanoTime() + 10_000_000_000
+        while (!isSo()) {
+            check(System.nanoTime() < deadline) { "it has not happened within 10 s" }
+            Thread.sleep(1)
+        }
+    }
+
     /** To be shut down with the rest. */
     fun remember(client: OkHttpClient): OkHttpClient = client.also { clients += it }
 

@@ -57,6 +57,8 @@ internal class AsyncLoop(
 
     /** Null before the first attempt began, and for a call that Comeback does not look after. */
     private var record: CallRecord? = null
+
+    @Volatile
     private var clientEnd: Long? = null
     private var isEntered = false
 
@@ -132,7 +134,7 @@ internal class AsyncLoop(
     ) {
         val record = record
         if (attempt.call.isCanceled() && attemptEnd !is AttemptEnd.Cut) call.isCancelledWithin()
-        if (record == null) return caller.over(endingOf(attemptEnd), isOnAttempt)
+        if (record == null) return over(endingOf(attemptEnd), isOnAttempt)
         proceed(record, isOnAttempt) {
             when (val settled = record.settled(attemptEnd, isCancelled = call.isCanceled())) {
                 is Settled.Asleep -> {
@@ -201,6 +203,14 @@ internal class AsyncLoop(
                 Ending.Failure(failed)
             }
         if (ending == null) return
+        over(ending, isOnAttempt)
+    }
+
+    private fun over(
+        ending: Ending,
+        isOnAttempt: Boolean,
+    ) {
+        call.isOver()
         caller.over(ending, isOnAttempt)
     }
 
@@ -218,6 +228,17 @@ internal class AsyncLoop(
             is AttemptEnd.Broke -> Ending.Failure(attemptEnd.thrown)
             is AttemptEnd.Cut -> error("a call without limits was cut")
         }
+
+    /** The client's timeout ends neither this call any more, nor the attempt in flight and what is read of its answer. */
+    fun endTimeout() {
+        clientEnd = null
+        flying?.timeout()?.apply {
+            cancel()
+            // It may not have begun.
+            clearTimeout().clearDeadline()
+        }
+        wait?.endTimeout()
+    }
 
     /** The call was cancelled. */
     fun endWait() {
@@ -279,6 +300,10 @@ internal class AsyncLoop(
         fun endSoon() {
             isEnding = true
             setup.endedWaits.add(::end)
+        }
+
+        fun endTimeout() {
+            callTimeout?.stop()
         }
 
         private fun stopListening() {

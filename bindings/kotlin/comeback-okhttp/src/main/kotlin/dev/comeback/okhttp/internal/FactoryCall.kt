@@ -23,6 +23,7 @@ internal class FactoryCall(
     private val setup: Setup,
     private val client: OkHttpClient,
     private val original: Request,
+    private val underWay: MutableSet<FactoryCall>,
 ) : Call {
     /** Where the call was made: an attempt of a layer further out, or a block's. */
     val outer: OuterAttempt? = OuterAttempt.onThisThread ?: original.tag(OuterAttempt::class.java)
@@ -32,7 +33,16 @@ internal class FactoryCall(
     @Volatile
     private var canceled = false
 
-    private val timeout = Timeout().timeout(client.callTimeoutMillis.toLong(), MILLISECONDS)
+    /** Of the whole call. OkHttp's event sources end it by [Timeout.cancel] when their stream has opened. */
+    private val timeout =
+        object : Timeout() {
+            override fun cancel() {
+                super.cancel()
+                endTimeout()
+            }
+        }.timeout(client.callTimeoutMillis.toLong(), MILLISECONDS)
+
+    private var isTimeoutEnded = false
 
     /** The request with the tags that were put on the call. */
     private val tagged = AtomicReference(original)
@@ -53,7 +63,7 @@ internal class FactoryCall(
     override fun timeout(): Timeout = timeout
 
     @Suppress("CloneDoesntCallSuperClone")
-    override fun clone(): Call = FactoryCall(setup, client, original)
+    override fun clone(): Call = FactoryCall(setup, client, original, underWay)
 
     override fun enqueue(responseCallback: Callback) = started(Enqueued(responseCallback)).launch()
 
@@ -67,7 +77,21 @@ internal class FactoryCall(
 
     private fun started(caller: Caller): AsyncLoop {
         check(executed.compareAndSet(false, true)) { "Already Executed" }
+        underWay += this
         return AsyncLoop(this, setup, caller).also { loop = it }
+    }
+
+    /** The caller is about to hear of the end. */
+    fun isOver() {
+        underWay -= this
+    }
+
+    private fun endTimeout() {
+        synchronized(listeners) {
+            isTimeoutEnded = true
+            timeout.clearTimeout().clearDeadline()
+            loop?.endTimeout()
+        }
     }
 
     override fun cancel() {
@@ -138,6 +162,7 @@ internal class FactoryCall(
         synchronized(listeners) {
             // A cancel before this did not see this attempt. The listeners have been told.
             if (canceled) attempt.cancel()
+            if (isTimeoutEnded) attempt.timeout().clearTimeout().clearDeadline()
             listeners.forEach(attempt::addEventListener)
             becomesKnown()
         }
