@@ -20,6 +20,6 @@ public class CallNetwork internal constructor(
     /** The newest snapshot. */
     public val snapshot: NetworkSnapshot get() = if (isKnown) comeback.snapshot else NetworkSnapshot.UNKNOWN
 
-    /** Calls [onChange] after each change of the network, at [Comeback.close] in any case. */
-    public fun subscribe(onChange: () -> Unit): Subscription = comeback.subscribe(onChange)
+    /** Calls [onChange] after each change of the network. Null: none concerns this call. */
+    public fun subscribe(onChange: () -> Unit): Subscription? = if (isKnown) comeback.subscribe(onChange) else null
 }

@@ -1,7 +1,6 @@
 // Hosts that are this machine: what is known of the phone's network says nothing about them.
 package dev.comeback.internal
 
-import java.net.Inet4Address
 import java.net.InetAddress
 
 /**
@@ -29,9 +28,32 @@ internal fun isLoopback(host: String): Boolean {
 
 private const val LOCALHOST = "localhost"
 
+/** Four numbers, each in a byte. It makes no object, since every call asks it. */
 private fun isLoopbackV4(name: String): Boolean {
-    val parts = name.split('.')
-    return parts.size == Inet4Address.getLoopbackAddress().address.size && parts.all { it.toUByteOrNull() != null }
+    var numbers = 0
+    var from = 0
+    while (from <= name.length) {
+        val to = name.indexOf('.', from).let { if (it < 0) name.length else it }
+        if (!isByte(name, from, to)) return false
+        numbers++
+        from = to + 1
+    }
+    return numbers == 4
+}
+
+/** Whether this part of [name] is a number up to 255, without zeros before it. */
+private fun isByte(
+    name: String,
+    from: Int,
+    to: Int,
+): Boolean {
+    if (to - from !in 1..3 || (name[from] == '0' && to - from > 1)) return false
+    var number = 0
+    for (at in from until to) {
+        if (name[at] !in '0'..'9') return false
+        number = 10 * number + (name[at] - '0')
+    }
+    return number <= 255
 }
 
 /** A text with a colon is an address or nothing: no name is looked up for it. */

@@ -57,6 +57,9 @@ internal class Attempt(
     @Volatile
     private var inEngine: EngineRequest? = null
 
+    /** How many there are. */
+    private var entered = 0
+
     private val earlier: Sequence<EngineRequest> get() = generateSequence(inEngine?.before) { it.before }
 
     /** The attempt reached its limit and was ended. */
@@ -89,7 +92,7 @@ internal class Attempt(
     val notedPath: Long get() = loop.noted.path
 
     /** How many requests were sent for it, those included that never entered the engine. */
-    val sends: Int get() = 1 + earlier.count()
+    val sends: Int get() = maxOf(1, entered)
 
     private fun connectNanos(): Long? = shorter(limit.inactivityNanos, facts.connectTimeoutNanos)
 
@@ -162,7 +165,10 @@ internal class Attempt(
         if (isCut || isAbandoned) throw CancellationException("Comeback ended this attempt")
         watch.goesOut()
         // A plugin may send several at once.
-        synchronized(this) { inEngine = setup.engine.entered(request, outer, facts, notedPath, loop.body, job, before = inEngine) }
+        synchronized(this) {
+            entered++
+            inEngine = setup.engine.entered(request, outer, facts, notedPath, loop.body, job, before = inEngine)
+        }
         request.body = loop.body.entering(request.body as OutgoingContent) { job.cancel("the body has changed", it) }
     }
 
@@ -248,7 +254,7 @@ internal class Attempt(
     }
 
     private fun isOver() {
-        watch.stop()
+        watch.end()
         if (isCut || isAbandoned) isOutOfTime()
     }
 

@@ -4,6 +4,7 @@ package dev.comeback.ktor
 import dev.comeback.NetworkState
 import dev.comeback.Subscription
 import dev.comeback.driver.Limit
+import dev.comeback.driver.LimitTimer
 import dev.comeback.driver.NextStep
 import dev.comeback.driver.orNull
 import io.ktor.client.statement.HttpResponse
@@ -16,16 +17,18 @@ import kotlin.time.Duration.Companion.milliseconds
 import kotlin.time.Duration.Companion.nanoseconds
 
 /**
- * It runs in the client's time and scope, as Ktor's own timeouts do, so a test's virtual time ends no attempt on a real network. It makes a coroutine only
- * when there is something to ask.
+ * The limit goes by real time, and by the engine's own where its dispatcher has timers of its own, as a mocked engine's has in a test. A caller's virtual time ends no
+ * attempt on a real network. A coroutine is made only when there is something to ask.
  */
 internal class AttemptWatch(
     private val attempt: Attempt,
     private val loop: SendLoop,
     private val limit: Limit,
-) : () -> Unit {
-    private val client = loop.setup.client
+) : LimitTimer(),
+    () -> Unit {
     private var subscription: Subscription? = null
+
+    /** Of the engine's own time, or the one after the end. */
     private var timer: DisposableHandle? = null
     private var asking: Job? = null
 
@@ -34,13 +37,25 @@ internal class AttemptWatch(
     private var isOver = false
     private var hasHead = false
 
-    /** The attempt begins, or goes on: [spentNanos] of what it may take are over. */
+    /** The limit was reached while there was nothing to end. */
+    private var isTimeOver = false
+
+    /** The attempt begins: [spentNanos] of what it may take are over, if it goes on with an earlier one. */
     fun begin(spentNanos: Long) {
         orNull {
-            limit.hardNanos?.let { timer = client.coroutineContext.runIn(it - spentNanos) { cut() } }
-            subscription = loop.network.subscribe(this)
-            invoke()
+            limit.hardNanos?.let { beginLimit(it - spentNanos) }
+            watchNetwork()
         }
+    }
+
+    private fun beginLimit(nanos: Long) {
+        val timers = loop.setup.enginesTimers
+        if (timers == null) start(nanos) else timer = timers.runIn(nanos, ::reached)
+    }
+
+    private fun watchNetwork() {
+        subscription = loop.network.subscribe(this)
+        invoke()
     }
 
     /** A response head is there: nothing ends the attempt any more, unless a plugin makes another request for it, or its body is a part of it. */
@@ -50,7 +65,7 @@ internal class AttemptWatch(
             if (isOver || hasHead) return
             hasHead = true
         }
-        unwatch()
+        unwatchNetwork()
     }
 
     /** A request of the attempt goes out. After a head it is a further request, for instance with a fresh token; the attempt's limit stays the same. */
@@ -59,20 +74,22 @@ internal class AttemptWatch(
             if (isOver || !hasHead) return
             hasHead = false
         }
-        begin(loop.spentNanos())
+        if (isTimeOver) reached() else orNull { watchNetwork() }
     }
 
-    fun stop() {
+    /** The attempt is over. */
+    fun end() {
         synchronized(this) {
             if (isOver) return
             isOver = true
         }
-        unwatch()
+        stop()
+        timer?.dispose()
+        unwatchNetwork()
     }
 
-    private fun unwatch() {
+    private fun unwatchNetwork() {
         subscription?.close()
-        timer?.dispose()
         synchronized(this) { asking.also { asking = null } }?.cancel()
     }
 
@@ -83,7 +100,7 @@ internal class AttemptWatch(
             if (isOver || hasHead) return
             val changes = changes ?: Channel<Unit>(Channel.CONFLATED).also { changes = it }
             changes.trySend(Unit)
-            if (asking == null) asking = client.launch { ask(changes) }
+            if (asking == null) asking = loop.setup.client.launch { ask(changes) }
         }
     }
 
@@ -99,7 +116,7 @@ internal class AttemptWatch(
             val step = attempt.whileHeld(::asked) { it is NextStep.Restart } ?: return
             when (step) {
                 is NextStep.Keep -> askAt = step.askAt
-                is NextStep.Restart -> return end()
+                is NextStep.Restart -> return endAttempt()
                 else -> return
             }
         }
@@ -122,24 +139,28 @@ internal class AttemptWatch(
         if (!isChanged) synchronized(this) { loop.session.reached(askAt) }
     }
 
-    private fun cut() {
+    override fun reached() {
         synchronized(this) {
-            if (isOver || hasHead || attempt.isAbandoned) return
+            if (isOver || attempt.isAbandoned) return
+            isTimeOver = true
+            if (hasHead) return
             attempt.isCut = true
         }
-        end()
+        endAttempt()
     }
 
-    private fun end() {
+    private fun endAttempt() {
         synchronized(this) {
             if (isOver || hasHead) return
             // It may take a moment to notice, and no more.
-            timer = client.coroutineContext.runIn(GRACE.inWholeNanoseconds, attempt::leaveAlone)
+            timer =
+                loop.setup.client.coroutineContext
+                    .runIn(GRACE.inWholeNanoseconds, attempt::leaveAlone)
         }
         attempt.end()
     }
 
     private companion object {
-        val GRACE = 50.milliseconds
+        val GRACE = 30.milliseconds
     }
 }

@@ -229,12 +229,9 @@ internal class SendLoop(
     /** The call's end is the attempt's, but not the other way round; and the call is not over before the attempt is, whose response's body may be long. */
     @OptIn(InternalCoroutinesApi::class)
     private fun link(attempt: CompletableJob) {
-        val child = Job(executionContext)
-        val handle = executionContext.invokeOnCompletion(onCancelling = true) { if (it != null) attempt.cancel(asCancellation(it)) }
-        attempt.invokeOnCompletion {
-            handle.dispose()
-            child.complete()
-        }
+        val inCall = Job(executionContext)
+        inCall.invokeOnCompletion(onCancelling = true) { if (it != null) attempt.cancel(asCancellation(it)) }
+        attempt.invokeOnCompletion { inCall.complete() }
     }
 
     /** What is thrown if the caller, its client or a timeout around the call has ended it; null if the attempt speaks for itself. */

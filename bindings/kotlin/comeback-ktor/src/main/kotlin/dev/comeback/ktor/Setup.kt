@@ -5,7 +5,11 @@ import dev.comeback.Comeback
 import io.ktor.client.HttpClient
 import io.ktor.client.plugins.HttpTimeout
 import io.ktor.client.plugins.pluginOrNull
+import kotlinx.coroutines.Delay
+import kotlinx.coroutines.InternalCoroutinesApi
 import java.util.concurrent.atomic.AtomicInteger
+import kotlin.coroutines.ContinuationInterceptor
+import kotlin.coroutines.CoroutineContext
 
 internal class Setup(
     val client: HttpClient,
@@ -16,6 +20,15 @@ internal class Setup(
 
     /** Whether a plugin further in may send requests through a client that nobody here hears. Asked at a failure: by then all plugins are there. */
     val mayBeSentElsewhere: Boolean by lazy(LazyThreadSafetyMode.PUBLICATION) { !hooks.onlyThisClientSends && hasForeignPlugins(client) }
+
+    /**
+     * By these an attempt's limit goes, where the engine's dispatcher has timers of its own: the virtual time of a test, for instance. Null: it goes by real
+     * time.
+     */
+    @OptIn(InternalCoroutinesApi::class)
+    val enginesTimers: CoroutineContext? by lazy(LazyThreadSafetyMode.PUBLICATION) {
+        client.coroutineContext.takeIf { it[ContinuationInterceptor] is Delay }
+    }
 
     /** Attempts that were ended, and go on alone because nothing in them can be. */
     val alone: AtomicInteger = AtomicInteger()
