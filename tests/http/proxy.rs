@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use comeback::{Executor, FailureKind, Reason, Reported};
+use comeback::{Executor, FailureKind, Reason};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-use crate::ground::{soon, with};
+use crate::common::{soon, with};
 
 /// Answers every CONNECT with this status, or closes the connection instead; and counts them.
 async fn proxy(status: Option<&'static str>) -> (Executor, Arc<AtomicUsize>) {
