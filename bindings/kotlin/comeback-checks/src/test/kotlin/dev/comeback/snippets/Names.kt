@@ -31,6 +31,10 @@ abstract class Names {
 
     abstract fun log(line: Any?)
 
+    abstract fun askTheServer()
+
+    abstract fun orderAgain()
+
     interface Repository {
         suspend fun load(): String
     }
