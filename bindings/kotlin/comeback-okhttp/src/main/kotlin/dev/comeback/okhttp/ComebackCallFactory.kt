@@ -3,6 +3,7 @@ package dev.comeback.okhttp
 
 import dev.comeback.Comeback
 import dev.comeback.RetryPolicy
+import dev.comeback.okhttp.internal.AttemptDns
 import dev.comeback.okhttp.internal.AttemptEntry
 import dev.comeback.okhttp.internal.AttemptExit
 import dev.comeback.okhttp.internal.BlockNoting
@@ -56,6 +57,7 @@ public class ComebackCallFactory
                     interceptors().add(0, AttemptEntry)
                     addInterceptor(ClientEntry)
                     guarded()
+                    dns(AttemptDns.of(client.dns))
                     if (networkInterceptors().singleOrNull() !== FollowUpGuard.ALONE) addNetworkInterceptor(AttemptExit)
                 }.build()
 

@@ -7,6 +7,7 @@ import dev.comeback.NetworkState
 import dev.comeback.RetryPolicy
 import dev.comeback.driver.DriverFacts
 import dev.comeback.driver.OuterAttempt
+import dev.comeback.okhttp.internal.AttemptDns
 import dev.comeback.okhttp.internal.AttemptEnd
 import dev.comeback.okhttp.internal.BlockingLoop
 import dev.comeback.okhttp.internal.CallLayer
@@ -66,7 +67,7 @@ public class ComebackInterceptor
                 val noted = network.snapshot
                 val askedOn = setup.names?.network
                 var first: AttemptEnd? = null
-                if (goesAsItIs(request, facts, noted)) {
+                if (goesAsItIs(chain, request, facts, noted)) {
                     first =
                         makeAttempt(
                             chain,
@@ -95,6 +96,7 @@ public class ComebackInterceptor
          * cost next to nothing.
          */
         private fun goesAsItIs(
+            chain: Interceptor.Chain,
             request: Request,
             facts: DriverFacts,
             noted: NetworkSnapshot,
@@ -109,6 +111,7 @@ public class ComebackInterceptor
                 !facts.clientResendsOff &&
                 facts.attemptTimeoutNanos == null &&
                 facts.connectTimeoutNanos == null &&
+                chain.dns is AttemptDns &&
                 setup.connections.ageFor(request.url, noted.path) == null
 
         /** Nobody wants to hear of this success. */

@@ -7,6 +7,7 @@ import dev.comeback.Comeback
 import dev.comeback.RetryPolicy
 import dev.comeback.RetryReport
 import dev.comeback.driver.orNull
+import dev.comeback.okhttp.internal.AttemptDns
 import dev.comeback.okhttp.internal.AttemptNumber
 import dev.comeback.okhttp.internal.BlockNoting
 import dev.comeback.okhttp.internal.MakeIdempotencyKey
@@ -32,8 +33,13 @@ public fun OkHttpClient.Builder.comeback(
 ): OkHttpClient.Builder {
     val interceptor = ComebackInterceptor(comeback, policy, ComebackOkHttp().apply(configure))
     // The one way to learn what was set. Where the builder is not complete enough for it, calls inside blocks are noted where they run.
-    val listeners = orNull { build().eventListenerFactory }
-    if (listeners != null && listeners !is BlockNoting) eventListenerFactory(BlockNoting(interceptor.setup, listeners))
+    val soFar = orNull { build() }
+    if (soFar != null) {
+        val listeners = soFar.eventListenerFactory
+        if (listeners !is BlockNoting) eventListenerFactory(BlockNoting(interceptor.setup, listeners))
+        // What is set later is wrapped for each attempt.
+        dns(AttemptDns.of(soFar.dns))
+    }
     return addInterceptor(interceptor).guarded()
 }
 

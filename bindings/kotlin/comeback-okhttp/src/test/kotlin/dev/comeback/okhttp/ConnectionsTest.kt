@@ -97,12 +97,12 @@ internal class ConnectionsTest(
         online { ground ->
             assumeTrue(driver == Driver.INTERCEPTOR, "the factory begins such a call anew")
             val isOver = CountDownLatch(1)
-            val slow = MockResponse.Builder().body("slow")
             ground.server.dispatcher =
                 object : Dispatcher() {
                     override fun dispatch(request: RecordedRequest): MockResponse {
-                        if (request.url.encodedPath == "/slow") isOver.await(10, TimeUnit.SECONDS)
-                        return slow.build()
+                        if (request.url.encodedPath != "/slow") return MockResponse()
+                        isOver.await(10, TimeUnit.SECONDS)
+                        return MockResponse(body = "slow")
                     }
                 }
             val client = ground.calls()

@@ -51,7 +51,7 @@ internal inline fun makeAttempt(
     var response: Response? = null
     var thrown: Throwable? = null
     try {
-        response = layer.asSent(layer.asOuter(isFound) { chain.proceed(request) })
+        response = layer.asSent(layer.asOuter(chain.call(), isFound) { chain.proceed(request) })
         readBody(response, request, facts)
     } catch (caught: InterruptedException) {
         // OkHttp's racing connects throw it as it is. The flag is set again where the failure is made.

@@ -116,17 +116,19 @@ internal class CallLayer : OuterAttempt.Source {
             call.addEventListener(it)
         }
 
-    /** Runs [action], in which layers further in find this attempt; if [isFound] is false there is nobody to find it. */
+    /** Runs [action], an attempt of [call], in which layers further in find this attempt; if [isFound] is false there is nobody to find it. */
     inline fun <T> asOuter(
+        call: Call,
         isFound: Boolean,
         action: () -> T,
     ): T {
-        if (!isFound) return action()
-        val before = OuterAttempt.enter(this)
+        val callBefore = AttemptDns.enter(call)
+        val before = if (isFound) OuterAttempt.enter(this) else null
         try {
             return action()
         } finally {
-            OuterAttempt.leave(before)
+            if (isFound) OuterAttempt.leave(before)
+            AttemptDns.leave(callBefore)
         }
     }
 

@@ -53,7 +53,7 @@ internal class CallRecord(
     keys: () -> IdempotencyKeys,
 ) {
     private val call = chain.call()
-    private val dns = chain.dns
+    private val dns = AttemptDns.resolverOf(chain.dns)
     private val comeback = setup.comeback
     private val hooks = setup.hooks
 
@@ -138,7 +138,7 @@ internal class CallRecord(
         var limited = chain.limitedTo(inactivityNanos, facts.connectTimeoutNanos)
         if (!clientMayResend && limited.retryOnConnectionFailure) limited = limited.withRetryOnConnectionFailure(false)
         repeatedLookUp?.let {
-            limited = limited.withDns(it)
+            limited = limited.withDns(AttemptDns.of(it))
             askedOn = setup.names?.network
         }
         age = setup.connections.ageFor(request.url, path)

@@ -30,7 +30,8 @@ internal class ClientCode private constructor(
         hasForeignFurtherIn = client.interceptors.indexOf(entry).let { at -> at < 0 || client.interceptors.drop(at + 1).any(::isForeign) },
         hasForeignNetworkInterceptors = client.networkInterceptors.any { it !is OwnInterceptor },
         hasForeignHooks =
-            client.authenticator !== Authenticator.NONE || client.dns !== Dns.SYSTEM || client.cookieJar !== CookieJar.NO_COOKIES,
+            client.authenticator !== Authenticator.NONE || AttemptDns.resolverOf(client.dns) !== Dns.SYSTEM ||
+                client.cookieJar !== CookieJar.NO_COOKIES,
     )
 
     val runsAppsCode: Boolean = hasForeignHooks || hasForeignNetworkInterceptors || hasForeignFurtherIn

@@ -4,15 +4,14 @@ package dev.comeback.okhttp.internal
 import dev.comeback.driver.ConnectionAge
 import dev.comeback.driver.ConnectionAges
 import dev.comeback.driver.orNull
-import okhttp3.Dns
 import okhttp3.HttpUrl
 import okhttp3.Interceptor
 import okhttp3.internal.connection.RealCall
 import okhttp3.internal.connection.RealConnection
 
 /**
- * All connections stay in the app's own pool, by the app's own rules. OkHttp gives an attempt a pooled connection only if both have an equal [Dns], whatever
- * the host (coalescing). So an attempt on another path than the first, or in a later generation of its origin, gets one that is equal within its age only.
+ * All connections stay in the app's own pool, by the app's own rules. OkHttp gives an attempt a pooled connection only if both have an equal Dns, whatever
+ * the host (coalescing). So an attempt on another path than the first, or in a later generation of its origin, gets an [AttemptDns] of its age.
  */
 internal class Connections(
     private val ages: ConnectionAges,
@@ -31,10 +30,11 @@ internal class Connections(
         // A call keeps its connection from one attempt to the next, whatever its chain says.
         val own = (chain.call() as? RealCall)?.connection
         if (own != null && ageOf(own) != age) own.noNewExchanges()
-        if (age == null) return chain
+        val dns = AttemptDns.of(chain.dns, age)
+        if (dns === chain.dns) return chain
         // What a socket throws when it is closed concerns nobody.
-        if (ages.isNewTo(chain.connectionPool, age.path)) orNull { chain.connectionPool.evictAll() }
-        return chain.withDns(AgedDns(chain.dns, age))
+        if (age != null && ages.isNewTo(chain.connectionPool, age.path)) orNull { chain.connectionPool.evictAll() }
+        return chain.withDns(dns)
     }
 
     /**
@@ -52,13 +52,5 @@ internal class Connections(
         ages.suspect(age, last.scheme, last.host, last.port)
     }
 
-    private fun ageOf(connection: RealConnection) = (connection.route().address.dns as? AgedDns)?.age
-}
-
-/** The app's [resolver], equal only to itself within one [age]. */
-private data class AgedDns(
-    private val resolver: Dns,
-    val age: ConnectionAge,
-) : Dns by resolver {
-    override fun toString(): String = resolver.toString()
+    private fun ageOf(connection: RealConnection) = (connection.route().address.dns as? AttemptDns)?.age
 }

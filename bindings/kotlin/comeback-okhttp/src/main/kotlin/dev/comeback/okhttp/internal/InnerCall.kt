@@ -46,7 +46,7 @@ internal class InnerCall(
             told.whenOutOfTime = { setup.connections.areSuspect(age, request.url, layer.lastOut?.url ?: request.url) }
             val listener = layer.listener(chain.call()).also { it.attemptBegins() }
             try {
-                val response = layer.asSent(layer.asOuter(isFound = true) { limited(chain, age).proceed(request) })
+                val response = layer.asSent(layer.asOuter(chain.call(), isFound = true) { limited(chain, age).proceed(request) })
                 told.whenOutOfTime = null
                 val isError = response.code >= FIRST_ERROR
                 told.ended(sentNothing = false, retryAfter = if (isError) response.headers("Retry-After") else emptyList())

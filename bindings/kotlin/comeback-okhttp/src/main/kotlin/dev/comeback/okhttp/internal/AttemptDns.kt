@@ -1,0 +1,193 @@
+// The Dns of clients that Comeback acts on: a look-up that hangs holds nobody beyond the end of the call, and connections are told apart by age.
+package dev.comeback.okhttp.internal
+
+import dev.comeback.driver.ConnectionAge
+import dev.comeback.driver.OuterAttempt
+import okhttp3.Call
+import okhttp3.Dns
+import okhttp3.EventListener
+import okhttp3.internal.dns.LookupDnsCall
+import java.io.IOException
+import java.io.InterruptedIOException
+import java.net.InetAddress
+import java.util.concurrent.CountDownLatch
+import java.util.concurrent.SynchronousQueue
+import java.util.concurrent.ThreadPoolExecutor
+import java.util.concurrent.TimeUnit.SECONDS
+
+/**
+ * Looks up names by the app's [resolver], for attempts on a thread of its own, so that the thread of the call is free when the call is cancelled, by whatever
+ * limit, or interrupted. Such a look-up goes on alone; what it finds is dropped.
+ *
+ * OkHttp shares a pooled connection between clients whose Dns is equal. This one is equal to others of the same resolver and [age]; connections that
+ * were made by it without an age also serve a client that has the resolver itself.
+ *
+ * @property age of the connections that an attempt may begin on; null: any will do
+ */
+internal class AttemptDns private constructor(
+    val resolver: Dns,
+    val age: ConnectionAge?,
+) : Dns {
+    override fun lookup(hostname: String): List<InetAddress> {
+        val call = callOnThread.get() ?: return resolver.lookup(hostname)
+        return LookUp(call, resolver, hostname).result()
+    }
+
+    /** OkHttp 5.5 asks a resolver this way if it needs no thread to wait. */
+    override fun newCall(request: Dns.Request): Dns.Call {
+        val lookUp = resolver.newCall(request)
+        val call = callOnThread.get()
+        return if (call == null || lookUp is LookupDnsCall) lookUp else AsyncLookUps.endedWith(call, lookUp)
+    }
+
+    override fun equals(other: Any?): Boolean =
+        if (other is AttemptDns) resolver == other.resolver && age == other.age else age == null && resolver == other
+
+    override fun hashCode(): Int = 31 * resolver.hashCode() + age.hashCode()
+
+    override fun toString(): String = resolver.toString()
+
+    companion object {
+        /** The call whose attempt runs on this thread. */
+        private val callOnThread = ThreadLocal<Call?>()
+
+        /** From now on an attempt of [call] runs on this thread. Returns what was there before, for [leave]. */
+        fun enter(call: Call): Call? = callOnThread.get().also { callOnThread.set(call) }
+
+        /** Undoes [enter], which returned [before]. */
+        fun leave(before: Call?): Unit = callOnThread.set(before)
+
+        /** [dns], as attempts use it; [age]: of their connections. */
+        fun of(
+            dns: Dns,
+            age: ConnectionAge? = null,
+        ): AttemptDns =
+            when {
+                dns !is AttemptDns -> AttemptDns(dns, age)
+                dns.age == age -> dns
+                else -> AttemptDns(dns.resolver, age)
+            }
+
+        /** What the app has set. */
+        fun resolverOf(dns: Dns): Dns = if (dns is AttemptDns) dns.resolver else dns
+    }
+}
+
+/** One look-up, which [call] waits for. */
+private class LookUp(
+    private val call: Call,
+    private val resolver: Dns,
+    private val hostname: String,
+) : EventListener(),
+    Runnable {
+    /** The app's resolver may make calls, which belong to this attempt. */
+    private val outer = if (resolver === Dns.SYSTEM) null else OuterAttempt.onThisThread
+    private val isOver = CountDownLatch(1)
+
+    @Volatile
+    private var found: List<InetAddress>? = null
+
+    @Volatile
+    private var thrown: Throwable? = null
+
+    fun result(): List<InetAddress> {
+        try {
+            THREADS.execute(this)
+        } catch (_: Throwable) {
+            // So many hang already, or there is no memory for a thread. Then as without us.
+            return resolver.lookup(hostname)
+        }
+        call.addEventListener(this)
+        try {
+            // A cancel before that was not heard.
+            if (!call.isCanceled()) isOver.await()
+        } catch (interrupt: InterruptedException) {
+            Thread.currentThread().interrupt()
+            throw InterruptedIOException("interrupted").apply { initCause(interrupt) }
+        }
+        thrown?.let { throw it }
+        return found ?: throw IOException("Canceled")
+    }
+
+    override fun canceled(call: Call): Unit = isOver.countDown()
+
+    override fun run() {
+        OuterAttempt.onThisThread = outer
+        try {
+            found = resolver.lookup(hostname)
+        } catch (caught: Throwable) {
+            thrown = caught
+        } finally {
+            OuterAttempt.onThisThread = null
+            isOver.countDown()
+        }
+    }
+
+    private companion object {
+        const val MOST = 64
+        const val IDLE_SECONDS = 5L
+
+        /** Without a queue: a look-up never waits for one that hangs. */
+        val THREADS =
+            ThreadPoolExecutor(0, MOST, IDLE_SECONDS, SECONDS, SynchronousQueue()) { lookUp ->
+                Thread(lookUp, "comeback-look-up").apply {
+                    isDaemon = true
+                    priority = Thread.NORM_PRIORITY
+                }
+            }
+    }
+}
+
+/** In an object of its own, because OkHttp 5.4 does not have these types. */
+private object AsyncLookUps {
+    /** [lookUp], which fails when [call] is cancelled. */
+    fun endedWith(
+        call: Call,
+        lookUp: Dns.Call,
+    ): Dns.Call = Ended(call, lookUp)
+
+    private class Ended(
+        private val call: Call,
+        private val lookUp: Dns.Call,
+    ) : Dns.Call by lookUp {
+        override fun enqueue(callback: Dns.Callback) {
+            val once = Once(this, callback)
+            call.addEventListener(once)
+            lookUp.enqueue(once)
+            // A cancel before that was not heard.
+            if (call.isCanceled()) once.canceled(call)
+        }
+    }
+
+    /** Hands on what comes until the end, which comes once. */
+    private class Once(
+        private val lookUp: Dns.Call,
+        private val callback: Dns.Callback,
+    ) : EventListener(),
+        Dns.Callback {
+        private var isOver = false
+
+        @Synchronized
+        override fun onRecords(
+            call: Dns.Call,
+            last: Boolean,
+            records: List<Dns.Record>,
+        ) {
+            if (isOver) return
+            isOver = last
+            callback.onRecords(lookUp, last, records)
+        }
+
+        @Synchronized
+        override fun onFailure(
+            call: Dns.Call,
+            e: IOException,
+        ) {
+            if (isOver) return
+            isOver = true
+            callback.onFailure(lookUp, e)
+        }
+
+        override fun canceled(call: Call) = onFailure(lookUp, IOException("Canceled"))
+    }
+}
