@@ -6,6 +6,7 @@ package dev.comeback
 import dev.comeback.internal.contained
 import java.util.Collections
 import java.util.IdentityHashMap
+import java.util.concurrent.atomic.AtomicLong
 
 /** What was tried before this was thrown; null if Comeback did not end the call. Causes are searched too, because some layers wrap what they rethrow. */
 public val Throwable.retryReport: RetryReport?
@@ -35,7 +36,16 @@ internal class AttachedReport(
     @Transient
     @Volatile
     var report: RetryReport?,
+    /** The call's request may have arrived and must not be repeated by anybody. */
+    @Transient
+    @Volatile
+    var forbidsRepetition: Boolean = false,
 ) : Exception(null, null, false, false) {
+    /** Attached after so many others, in this process. */
+    @Transient
+    @Volatile
+    var number = reportsAttached.incrementAndGet()
+
     override fun toString(): String = "Comeback: $report"
 }
 
@@ -51,28 +61,47 @@ internal fun attachReport(
     report: RetryReport,
     last: Throwable,
     earlier: List<Throwable>,
+    forbidsRepetition: Boolean = false,
 ) {
     contained {
         val attachment = last.attachment()
         if (attachment != null) {
             attachment.report = report
+            attachment.forbidsRepetition = forbidsRepetition
+            attachment.number = reportsAttached.incrementAndGet()
         } else {
             for (failure in earlier) {
                 // Neither itself, nor twice, nor in a circle.
                 if (!last.leadsTo(failure) && !failure.leadsTo(last)) last.addSuppressed(failure)
             }
-            last.addSuppressed(AttachedReport(report))
+            last.addSuppressed(AttachedReport(report, forbidsRepetition))
         }
     }
 }
 
-/** Whether [other] is this, or among its causes and suppressed exceptions at any depth. */
-private fun Throwable.leadsTo(other: Throwable): Boolean {
+/** Whether its call was not tried again because its request must not be repeated. */
+internal val RetryReport.refusedToRepeat: Boolean get() = reason == StopReason.NotRepeatable || reason == StopReason.BodyNotReplayable
+
+/** How many reports were attached so far. */
+internal val reportsAttached = AtomicLong()
+
+/**
+ * Whether a call that ended after [number] reports were attached left word with this exception that its request must not be repeated. It was none of this layer's,
+ * nor did it tell this layer of it: its code ran on a thread of its own, for instance. What an earlier call left says nothing: some exceptions are thrown again
+ * and again.
+ */
+internal fun Throwable.forbidsRepetitionSince(number: Long): Boolean {
+    contained { return isBehind { it is AttachedReport && it.forbidsRepetition && it.number > number } }
+    return false
+}
+
+/** Whether [isIt] holds for this, or for any of its causes and suppressed exceptions at any depth. */
+private inline fun Throwable.isBehind(isIt: (Throwable) -> Boolean): Boolean {
     val seen = identitySet()
     val open = arrayListOf(this)
     while (open.isNotEmpty()) {
         val current = open.removeAt(open.lastIndex)
-        if (current === other) return true
+        if (isIt(current)) return true
         if (seen.add(current)) {
             current.cause?.let(open::add)
             open.addAll(current.suppressed)
@@ -80,5 +109,8 @@ private fun Throwable.leadsTo(other: Throwable): Boolean {
     }
     return false
 }
+
+/** Whether [other] is this, or among its causes and suppressed exceptions at any depth. */
+private fun Throwable.leadsTo(other: Throwable): Boolean = isBehind { it === other }
 
 private fun identitySet(): MutableSet<Throwable> = Collections.newSetFromMap(IdentityHashMap())

@@ -155,4 +155,32 @@ class RetryReportsTest {
             assertEquals(exception.message, read.message)
         }
     }
+
+    @Test
+    fun `that a request must not be repeated is found behind wrappers and suppressed exceptions`() {
+        val before = reportsAttached.get()
+        val last = IOException("timeout")
+        attachReport(report, last, emptyList(), forbidsRepetition = true)
+        assertTrue(last.forbidsRepetitionSince(before))
+        assertTrue(RuntimeException(IllegalStateException(last)).forbidsRepetitionSince(before))
+        assertTrue(IOException().apply { addSuppressed(IOException(last)) }.forbidsRepetitionSince(before))
+    }
+
+    @Test
+    fun `what an earlier call left on an exception that is thrown again forbids nothing`() {
+        val constant = IOException("constant")
+        attachReport(report, constant, emptyList(), forbidsRepetition = true)
+        val later = reportsAttached.get()
+        assertEquals(false, constant.forbidsRepetitionSince(later))
+        attachReport(other, constant, emptyList(), forbidsRepetition = true)
+        assertTrue(constant.forbidsRepetitionSince(later))
+    }
+
+    @Test
+    fun `a report of a request that may be repeated forbids nothing`() {
+        val before = reportsAttached.get()
+        val last = IOException("timeout")
+        attachReport(report, last, emptyList())
+        assertEquals(false, last.forbidsRepetitionSince(before))
+    }
 }

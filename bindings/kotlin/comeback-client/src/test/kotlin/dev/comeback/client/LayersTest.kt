@@ -11,11 +11,11 @@ class LayersTest {
         outer: OuterAttempt,
         block: suspend () -> T,
     ): T {
-        OuterAttempt.onThisThread = outer
+        val former = OuterAttempt.enter(outer)
         try {
             return soon { block() }
         } finally {
-            OuterAttempt.onThisThread = null
+            OuterAttempt.leave(former)
         }
     }
 

@@ -17,6 +17,7 @@ import dev.comeback.ffi.AnswerKind
 import dev.comeback.ffi.BeginInput
 import dev.comeback.ffi.InterruptInput
 import dev.comeback.ffi.ResumeInput
+import dev.comeback.forbidsRepetitionSince
 import dev.comeback.internal.Core
 import dev.comeback.internal.Wait
 import dev.comeback.internal.endsTheVirtualMachine
@@ -24,6 +25,8 @@ import dev.comeback.internal.reason
 import dev.comeback.internal.tellEvents
 import dev.comeback.internal.toCore
 import dev.comeback.internal.toEvent
+import dev.comeback.refusedToRepeat
+import dev.comeback.reportsAttached
 
 /**
  * One call of an adapter. It computes no rule: the core decides, this obeys and tells.
@@ -69,6 +72,9 @@ public class CallSession(
     @Volatile
     private var isAttempting = false
 
+    /** What was attached when the attempt in flight began. */
+    private var reportsBefore = 0L
+
     /** The call's state in the core: null before the first failure, and while it waits. */
     private var call: ByteArray? = null
 
@@ -107,9 +113,15 @@ public class CallSession(
 
     /**
      * An attempt begins. No change of the network from here on is missed when it fails. Returns the snapshot that was noted.
+     *
+     * @param reportsBefore what [reports] gave when it began
      */
-    public fun noteAttempt(snapshot: NetworkSnapshot = network.snapshot): NetworkSnapshot {
+    public fun noteAttempt(
+        snapshot: NetworkSnapshot = network.snapshot,
+        reportsBefore: Long = reports,
+    ): NetworkSnapshot {
         noted = snapshot
+        this.reportsBefore = reportsBefore
         isAttempting = true
         return noted
     }
@@ -124,14 +136,24 @@ public class CallSession(
 
     /** The attempt brought anything else. */
     public fun failed(outcome: Outcome): NextStep {
+        val inner = outcome.inner + refusedFurtherIn(outcome.exception)
         // Until the core has judged it.
         isAttempting = !outcome.sentNothing
         outcome.exception?.let { thrown -> failures = (failures ?: ArrayList()).apply { add(thrown) } }
         return ask { core, policyBytes, network ->
             core.decide(
-                outcome.toCore(policyBytes, callInFlight(core), facts.head, noted, now(), comeback.time.wallMillis(), network),
+                outcome.toCore(policyBytes, callInFlight(core), facts.head, inner, noted, now(), comeback.time.wallMillis(), network),
             )
         }
+    }
+
+    /**
+     * A layer further in that did not know of this call, for instance because its own ran on another thread, gave up a request that must not be repeated: then
+     * this call must not be repeated either.
+     */
+    private fun refusedFurtherIn(thrown: Throwable?): List<InnerRequest> {
+        if (thrown?.forbidsRepetitionSince(reportsBefore) != true) return emptyList()
+        return listOf(OuterAttempt().request(null, RequestHead("POST"), keyIsMade = false))
     }
 
     /** A wait is over, or may be. Asking early or twice does no harm. */
@@ -237,8 +259,14 @@ public class CallSession(
 
     /** Attaches [report] and the failures of earlier attempts to the exception this call ends with. */
     public fun attachReportTo(thrown: Throwable) {
-        report?.let { attachReport(it, thrown, failures.orEmpty()) }
+        report?.let { attachReport(it, thrown, failures.orEmpty(), it.mayHaveArrived && !mayBeRepeatedOutside(it)) }
     }
+
+    /** Whether a layer further out that knows of this call by its exception alone may repeat it. */
+    private fun mayBeRepeatedOutside(report: RetryReport): Boolean =
+        !report.refusedToRepeat &&
+            !facts.keyIsMade &&
+            policy.driverFacts?.mayRepeat(facts.head) != false
 
     private inline fun ask(question: (Core, policyBytes: ByteArray, NetworkSnapshot) -> Answer): NextStep {
         end?.let { return it }
@@ -390,6 +418,11 @@ public class CallSession(
     }
 
     private fun elapsed(): Long = nanosUntil(now(), began)
+
+    public companion object {
+        /** How many reports were attached to exceptions so far, in this process. */
+        public val reports: Long get() = reportsAttached.get()
+    }
 }
 
 private fun ResumeInput.isAbout(newest: NetworkSnapshot) = network.epoch == newest.epoch && network.since == newest.since

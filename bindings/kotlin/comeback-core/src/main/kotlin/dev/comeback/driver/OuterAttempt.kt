@@ -5,6 +5,7 @@ import dev.comeback.InternalComebackApi
 import dev.comeback.NetworkSnapshot
 import dev.comeback.RetryPolicy
 import java.util.UUID
+import java.util.concurrent.ConcurrentHashMap
 
 /**
  * An attempt of the acting layer. Without it attempts would multiply (16 requests instead of 4); without the reports of the layers further in, the outer
@@ -28,9 +29,13 @@ public class OuterAttempt(
     public val connectNanos: Long? = null,
     public val inactivityNanos: Long? = null,
     public val path: Long? = null,
-) {
+) : AttemptSource {
     /** Made at the first need: most attempts have no layer further in. */
     private var requests: ArrayList<InnerRequest>? = null
+
+    /** What the acting layer knows its attempt by, a coroutine's context for instance; null: nothing. */
+    @Volatile
+    public var place: Any? = null
 
     /** The keys that layers further in made in this attempt. */
     private var madeKeys: HashSet<String>? = null
@@ -78,31 +83,77 @@ public class OuterAttempt(
         @JvmField
         public val header: String = "Comeback-Layer-" + UUID.randomUUID().toString().take(8)
 
-        /** An [OuterAttempt], or a [Source] of one. */
-        private val here = ThreadLocal<Any?>()
+        private val here = ThreadLocal<AttemptSource?>()
 
-        /** The attempt whose code runs on this thread now. Code that sets it must restore the former value. */
-        public var onThisThread: OuterAttempt?
-            get() = here.get()?.let { it as? OuterAttempt ?: (it as Source).attempt() }
+        /** The attempt whose code runs on this thread now. */
+        public val onThisThread: OuterAttempt? get() = here.get()?.attempt()
+
+        /** From now on [onThisThread] is what [source] answers; null: there is none. Returns what was there before, for [leave]. */
+        public fun enter(source: AttemptSource?): AttemptSource? {
+            val before = here.get()
             // An entry that is removed would be made anew by the next look.
-            set(value) = here.set(value)
-
-        /** From now on [onThisThread] is what [source] answers. Returns what was there before, for [leave]. */
-        public fun enter(source: Source): Any? = here.get().also { here.set(source) }
+            here.set(source)
+            return before
+        }
 
         /** Undoes [enter], which returned [before]. */
-        public fun leave(before: Any?): Unit = here.set(before)
+        public fun leave(before: AttemptSource?): Unit = here.set(before)
+
+        /** Where no attempt's code runs on this thread, [source] answers from now on. Nobody undoes it, so it must know by itself when that is over. */
+        public fun stays(source: AttemptSource) {
+            if (onThisThread == null) here.set(source)
+        }
     }
 
-    /**
-     * Makes an attempt when a layer further in looks for it. In most attempts none does.
-     *
-     * @suppress
-     */
-    @InternalComebackApi
-    public interface Source {
-        /** The same one until the attempt ends. */
-        public fun attempt(): OuterAttempt
+    override fun attempt(): OuterAttempt = this
+}
+
+/**
+ * Where a layer further in finds an attempt. It may be made only then: in most attempts nobody looks.
+ *
+ * @suppress
+ */
+@InternalComebackApi
+public interface AttemptSource {
+    /** The same one until the attempt ends; null once its code does not run there any more. */
+    public fun attempt(): OuterAttempt?
+}
+
+/**
+ * A block of `retry { }`, all of its attempts. A layer that cannot know whether a request of its own is made inside one, though it may well be, tells every
+ * block in progress of it, if it must not be repeated.
+ *
+ * @suppress
+ */
+@InternalComebackApi
+public class Block : AutoCloseable {
+    /** What was told so far, and whose request may be this block's. It stays with all further attempts. */
+    private val perhaps = OuterAttempt()
+
+    public val told: List<InnerRequest> get() = perhaps.told
+
+    /** Whether one of them may have gone out that a layer with these [facts] does not repeat. */
+    public fun forbidsRepetition(facts: DriverFacts): Boolean = told.any { !it.sentNothing && !facts.mayRepeat(it.head) }
+
+    init {
+        inProgress += this
+    }
+
+    override fun close() {
+        inProgress -= this
+    }
+
+    public companion object {
+        private val inProgress: MutableSet<Block> = ConcurrentHashMap.newKeySet()
+
+        /** Whether there is one anywhere in this process. */
+        public val isAny: Boolean get() = !inProgress.isEmpty()
+
+        /** Tells each of them of a request, as [OuterAttempt.request] does. What becomes of it is told to the returned ones. */
+        public fun tellAll(
+            policy: RetryPolicy?,
+            head: RequestHead,
+        ): List<InnerRequest> = inProgress.map { it.perhaps.request(policy, head, keyIsMade = false) }
     }
 }
 

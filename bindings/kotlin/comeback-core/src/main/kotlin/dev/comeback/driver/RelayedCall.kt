@@ -9,6 +9,7 @@ import dev.comeback.RetryEvent
 import dev.comeback.RetryReport
 import dev.comeback.StopReason
 import dev.comeback.attachReport
+import dev.comeback.refusedToRepeat
 import java.util.Locale
 
 /**
@@ -91,7 +92,7 @@ public class RelayedCall(
 
     /** Attaches [report] to the exception this call ends with. */
     public fun attachReportTo(thrown: Throwable) {
-        report?.let { attachReport(it, thrown, emptyList()) }
+        report?.let { attachReport(it, thrown, emptyList(), it.mayHaveArrived && it.refusedToRepeat) }
     }
 
     private fun tell(event: RetryEvent) {

@@ -31,11 +31,12 @@ internal fun InnerRequest.toCore() = ToldRequest(policy?.compiled?.bytes ?: NO_P
 /** For a layer without a policy. */
 private val NO_POLICY = ByteArray(0)
 
-/** The question what follows from this outcome. [cameIn]: the request as its driver got it. */
+/** The question what follows from this outcome. [cameIn]: the request as its driver got it. [inner]: what is known of requests of layers further in. */
 internal fun Outcome.toCore(
     policy: ByteArray,
     call: ByteArray,
     cameIn: RequestHead,
+    inner: List<InnerRequest>,
     noted: NetworkSnapshot,
     now: Long,
     wallMs: Long?,

@@ -6,13 +6,13 @@ import dev.comeback.Comeback
 import dev.comeback.FailureKind
 import dev.comeback.RetryPolicy
 import dev.comeback.StopReason
+import dev.comeback.driver.Block
 import dev.comeback.driver.CallSession
+import dev.comeback.driver.InnerRequest
 import dev.comeback.driver.NextStep
 import dev.comeback.driver.Outcome
 import dev.comeback.driver.OuterAttempt
 import dev.comeback.driver.RequestFacts
-import dev.comeback.driver.RequestHead
-import dev.comeback.retryReport
 import kotlinx.coroutines.TimeoutCancellationException
 import kotlinx.coroutines.currentCoroutineContext
 import kotlinx.coroutines.ensureActive
@@ -41,10 +41,14 @@ import kotlin.time.Duration.Companion.nanoseconds
  * so `runTest` skips them. Limits run there too, as those of `withTimeout` do: under a test's virtual time they end at once.
  *
  * Inside the block Comeback's other layers stand down (Ktor plugin, OkHttp interceptor and call factory, `comeback-client`, a further `retry`) and report every
- * request they make, calls that the block only enqueues included. The block is repeated only if every request that may have gone out may be repeated: a POST
- * needs a key that stays the same, [Attempt.key]. `repeat = ALWAYS` in [policy] vouches for the whole block. What goes through other clients is the
- * block's author to know. Nor is a call known to belong to the block that was made before it, that runs in `runBlocking`, in a scope or on a thread of its own, or that a
- * client makes whose `eventListener` was set after `comeback()`; if its failure reaches the block, the block is not repeated where the request must not be.
+ * request they make. The block is repeated only if every request that may have gone out may be repeated: a POST needs a key that stays the same, [Attempt.key].
+ * `repeat = ALWAYS` in [policy] vouches for the whole block.
+ *
+ * Inside are the block's own coroutines on whatever thread, calls that they execute, enqueue or made to be enqueued, calls from those calls' callbacks, and what a
+ * `runBlocking` in the block runs on the thread that it blocks. **Three things cannot be seen**: what goes through clients without Comeback; what runs in a
+ * scope or on a thread of its own; what a `runBlocking` hands to another dispatcher. They are the author's to know. Where such code has Comeback further in,
+ * that layer acts by itself; if it gives up a request that must not be repeated and its exception reaches the block, wrapped or not, the block is not
+ * repeated. An error status that reaches the block without that exception says nothing.
  *
  * @param label a name for the call in [dev.comeback.RetryEvent]s
  */
@@ -55,25 +59,31 @@ public suspend fun <T> Comeback.retry(
     block: suspend (attempt: Attempt) -> T,
 ): T {
     val keys = Attempt.Keys()
-    if (policy.driverFacts == null || isClosed || LayerElement.of(currentCoroutineContext()) != null) return block(Attempt(1, keys))
+    val facts = policy.driverFacts
+    if (facts == null || isClosed || LayerElement.of(currentCoroutineContext()) != null) return block(Attempt(1, keys))
     val session = CallSession(this, policy, label, RequestFacts("GET"))
+    val known = Block()
     try {
         var number = 1
         while (true) {
             session.noteAttempt()
             val outer = OuterAttempt()
             val attempted = attempted(session, Attempt(number++, keys), outer, block)
-            val outcome = outcomeOf(attempted, classifier, outer, transportExceptions)
+            val outcome = outcomeOf(attempted, classifier, transportExceptions) { outer.told + known.told }
             if (outcome == null) session.succeeded()
             val step = if (outcome == null) NextStep.Deliver else session.failed(outcome)
             val next = if (step is NextStep.Sleep) session.slept(step) else step
-            if (next is NextStep.Go) continue
+            // During the wait too, a request of the last attempt may have gone out.
+            if (next is NextStep.Go && !known.forbidsRepetition(facts)) continue
+            if (next is NextStep.Go) session.stopped(StopReason.NotRepeatable)
             return attempted.getOrElse { throw it.also(session::attachReportTo) }
         }
     } catch (cancelled: CancellationException) {
         // A session that has already ended ignores this.
         session.cancelled(if (cancelled is TimeoutCancellationException) CancelKind.CALL_TIMEOUT else CancelKind.CALLER)
         throw cancelled
+    } finally {
+        known.close()
     }
 }
 
@@ -86,9 +96,14 @@ private suspend fun <T> attempted(
 ): Result<T> {
     val began = session.now()
     val limit = session.limit.hardNanos
+    val layer = LayerElement(outer, currentCoroutineContext())
     val result =
-        withContext(LayerElement(outer)) {
-            if (limit == null) caught { block(attempt) } else withTimeoutOrNull(limit.nanoseconds) { caught { block(attempt) } }
+        try {
+            withContext(layer) {
+                if (limit == null) caught { block(attempt) } else withTimeoutOrNull(limit.nanoseconds) { caught { block(attempt) } }
+            }
+        } finally {
+            layer.isOver = true
         }
     currentCoroutineContext().ensureActive()
     if (result == null) {
@@ -114,26 +129,16 @@ private inline fun <T> caught(action: () -> T): Result<T> =
 private fun outcomeOf(
     attempted: Result<*>,
     classifier: RetryClassifier,
-    outer: OuterAttempt,
     transports: Set<Class<out Throwable>>,
+    told: () -> List<InnerRequest>,
 ): Outcome? {
     val thrown = attempted.exceptionOrNull()
-    if (thrown != null && wasRefusedFurtherIn(thrown)) outer.request(null, RequestHead("POST"), keyIsMade = false)
     val said = caught { if (thrown == null) classifier.ofResult(attempted.getOrNull()) else classifier.ofException(thrown) }.getOrNull()
-    said?.outcome?.let { return it(thrown, outer.told) }
+    said?.outcome?.let { return it(thrown, told()) }
     if (thrown == null) return null
     // An exception that the app classifies as a success is thrown, not retried.
     val kind = if (said != null) FailureKind.UNLISTED else kindOf(thrown, transports)
-    return checkNotNull(AttemptResult.failure(kind).outcome)(thrown, outer.told)
-}
-
-/**
- * A layer further in that did not know of this block, for instance because its call ran in a scope of its own, gave up a request that must not be repeated: then
- * the block must not be repeated either. The exception has that layer's report still; this call's own is attached at its end.
- */
-private fun wasRefusedFurtherIn(thrown: Throwable): Boolean {
-    val report = thrown.retryReport ?: return false
-    return report.mayHaveArrived && (report.reason == StopReason.NotRepeatable || report.reason == StopReason.BodyNotReplayable)
+    return checkNotNull(AttemptResult.failure(kind).outcome)(thrown, told())
 }
 
 private fun kindOf(

@@ -107,7 +107,7 @@ internal class Attempt(
         spentNanos: Long,
         caller: Continuation<HttpClientCall>,
     ): Any? {
-        val layer = LayerElement(outer)
+        val layer = LayerElement(outer, caller.context)
         this.caller = caller
         ownContext = caller.context + layer
         watch.begin(spentNanos)
@@ -131,12 +131,11 @@ internal class Attempt(
     /** The attempt is over, on a thread that is still told to be inside it. */
     override fun resumeWith(result: Result<HttpClientCall>) {
         if (!leave()) return cameLate(result)
-        val inside = OuterAttempt.onThisThread
-        OuterAttempt.onThisThread = null
+        val inside = OuterAttempt.enter(null)
         try {
             caller.resumeWith(result)
         } finally {
-            OuterAttempt.onThisThread = inside
+            OuterAttempt.leave(inside)
         }
     }
 

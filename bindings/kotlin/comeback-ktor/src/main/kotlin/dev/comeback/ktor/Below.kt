@@ -8,6 +8,7 @@ import dev.comeback.driver.OuterAttempt
 import io.ktor.client.request.HttpRequestBuilder
 import io.ktor.client.statement.HttpResponse
 import io.ktor.http.HttpHeaders
+import io.ktor.http.isSuccess
 
 /**
  * @param outer the attempt of the layer further out
@@ -25,6 +26,8 @@ internal class Below(
 
     /** From the start: a plugin further in may send it elsewhere before it enters the engine, or instead. */
     private val whole: InnerRequest = outer.request(policy, request.head(facts.keyHeader), keyIsMade)
+    private val call = request.executionContext
+    private val madeKey = if (keyIsMade) request.attributes.getOrNull(MadeKey.KEY) else null
     private var inEngine: EngineRequest? = null
     private var told: InnerRequest? = null
 
@@ -37,6 +40,7 @@ internal class Below(
 
     override fun headCame(response: HttpResponse) {
         inEngine?.headCame()
+        if (response.status.isSuccess()) madeKey?.succeeded(call)
         told?.ended(sentNothing = false, response.headers.getAll(HttpHeaders.RetryAfter).orEmpty())
     }
 

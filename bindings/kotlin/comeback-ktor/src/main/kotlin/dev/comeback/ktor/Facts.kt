@@ -22,4 +22,5 @@ internal fun requestFacts(
     request: HttpRequestBuilder,
     keyHeader: String,
     body: BodyWatch,
-) = RequestFacts(request.head(keyHeader), body.exists, body.isReplayable)
+    keyIsMade: Boolean,
+) = RequestFacts(request.head(keyHeader), body.exists, body.isReplayable, keyIsMade)

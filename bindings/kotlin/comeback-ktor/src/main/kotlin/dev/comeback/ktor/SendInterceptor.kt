@@ -51,10 +51,21 @@ internal class SendInterceptor(
             }
             return null
         }
-        if (makesKey(request, choices, facts)) ensureKey(request, facts)
+        takeStrangeKey(request)
+        val keyIsMade = makesKey(request, choices, facts) && ensureKey(request, facts)
         val body = BodyWatch.of(request.body as OutgoingContent, choices.vouchesForBody)
         val now = comeback.time.nanos()
-        return SendLoop(setup, policy, request, body, began = before?.began ?: now, attemptBegan = now, sentBefore = before?.sends ?: 0)
+        return SendLoop(
+            setup,
+            policy,
+            request,
+            body,
+            keyIsMade,
+            began = before?.began ?: now,
+            attemptBegan = now,
+            sentBefore =
+                before?.sends ?: 0,
+        )
     }
 
     /** A layer further out has the call, and is told of it. */
@@ -65,6 +76,7 @@ internal class SendInterceptor(
         choices: Choices,
     ) {
         val facts = policy.driverFacts
+        takeStrangeKey(request)
         val keyIsMade = facts != null && makesKey(request, choices, facts) && ensureKey(request, facts)
         // A plugin further in may send the request, key and all, through another client first.
         if (keyIsMade) outer.keyIsMade(request.headers.getAll(checkNotNull(facts).keyHeader).orEmpty())
@@ -86,14 +98,26 @@ internal class SendInterceptor(
         facts: DriverFacts,
     ) = choices.makesKey || facts.makesKey(request.method.value)
 
+    /**
+     * A request that was made from one that Comeback sent has its key; by it the server would take an order for the one before. A copy of a request that failed,
+     * with nothing changed, is that request again.
+     */
+    private fun takeStrangeKey(request: HttpRequestBuilder) {
+        val made = request.attributes.getOrNull(MadeKey.KEY) ?: return
+        if (!made.isStrangeTo(request)) return
+        request.headers.remove(made.header)
+        request.attributes.remove(MadeKey.KEY)
+    }
+
     /** On the request itself, so that redirects take it along. False if it had one. */
     private fun ensureKey(
         request: HttpRequestBuilder,
         facts: DriverFacts,
     ): Boolean {
         if (!request.headers[facts.keyHeader].isNullOrBlank()) return false
-        val key = UUID.randomUUID().toString()
-        request.headers[facts.keyHeader] = if (facts.keyQuoted) "\"$key\"" else key
+        val key = UUID.randomUUID().toString().let { if (facts.keyQuoted) "\"$it\"" else it }
+        request.headers[facts.keyHeader] = key
+        request.attributes.put(MadeKey.KEY, MadeKey(request, facts.keyHeader, key))
         return true
     }
 

@@ -57,6 +57,7 @@ internal class SendLoop(
     val policy: RetryPolicy,
     private val original: HttpRequestBuilder,
     val body: BodyWatch,
+    private val keyIsMade: Boolean,
     val began: Long,
     private var attemptBegan: Long,
     private val sentBefore: Int,
@@ -78,6 +79,8 @@ internal class SendLoop(
 
     @Volatile
     private var made: CallSession? = null
+
+    private val reportsBefore = CallSession.reports
 
     /** Made at the first need: most calls succeed at once, and nobody listens. */
     val session: CallSession get() = made ?: makeSession()
@@ -124,12 +127,12 @@ internal class SendLoop(
             comeback,
             policy,
             label = if (comeback.hasListener) hooks.label(original) else null,
-            facts = requestFacts(original, facts.keyHeader, body),
+            facts = requestFacts(original, facts.keyHeader, body, keyIsMade),
             began = began,
             clientEnd = clientEnd(),
             network = network,
         ).also {
-            it.noteAttempt(noted)
+            it.noteAttempt(noted, reportsBefore)
             made = it
         }
 
@@ -346,6 +349,7 @@ internal class SendLoop(
             throw checkNotNull(attempt.thrown)
         }
         isOver = !isRedirected
+        if (isOver && attempt.isPlainSuccess) original.attributes.getOrNull(MadeKey.KEY)?.succeeded(executionContext)
         made?.report?.let {
             attempt.report = it
             if (!attempt.isPlainSuccess) attachToWhatIsThrown()

@@ -6,6 +6,7 @@ import dev.comeback.Jitter
 import dev.comeback.RetryEvent
 import dev.comeback.RetryListener
 import dev.comeback.RetryPolicy
+import dev.comeback.RetryReport
 import dev.comeback.StopReason
 import dev.comeback.coroutines.retry
 import dev.comeback.driver.OuterAttempt
@@ -225,6 +226,57 @@ class OneLayerTest {
             }.use { it.get(server.url) }
             assertTrue("User-Agent" in seen)
             assertTrue(OuterAttempt.header !in seen)
+        }
+
+    @Test
+    fun `the plugin in runBlocking stands down, inside retry and inside an interceptor of OkHttp's`(): Unit =
+        runBlocking {
+            HttpClient(CIO) { plugin() }.use { client ->
+                app.retry(quick, ResponseClassifier) { runBlocking { client.get(server.url) } }
+                assertOneCallOf(4)
+                val outer =
+                    OkHttpClient
+                        .Builder()
+                        .comeback(app, quick)
+                        .addInterceptor { chain ->
+                            runBlocking { client.post(server.url) }
+                            chain.proceed(chain.request())
+                        }.build()
+                outer.newCall(Request.Builder().url(server.url).build()).execute().use {
+                    assertEquals(StopReason.NotRepeatable, it.request.tag(RetryReport::class.java)?.reason)
+                }
+            }
+            assertEquals(listOf("POST", "GET"), server.heads.drop(4).map { it.substringBefore(' ') })
+        }
+
+    private val making = RetryPolicy(quick) { makeKey = true }
+
+    private fun keys(server: ScriptedServer = this.server) =
+        server.heads.map { head -> head.lines().firstOrNull { it.startsWith("Idempotency-Key:", ignoreCase = true) }?.substringAfter(':') }
+
+    @Test
+    fun `a second order that is built from the first one's request has a key of its own`(): Unit =
+        runBlocking {
+            ScriptedServer { status(200) }.use { good ->
+                HttpClient(CIO) { plugin(making) }.use { client ->
+                    val first = client.post(good.url) { setBody("one") }.request
+                    client.request(HttpRequestBuilder().takeFrom(first).apply { setBody("two") })
+                    client.request(HttpRequestBuilder().takeFrom(first))
+                }
+                assertEquals(3, keys(good).filterNotNull().toSet().size)
+            }
+        }
+
+    @Test
+    fun `a request that failed is the same order when it is sent again as it is, and another with another body`(): Unit =
+        runBlocking {
+            HttpClient(CIO) { plugin(making) }.use { client ->
+                val first = client.post(server.url) { setBody("one") }.request
+                client.request(HttpRequestBuilder().takeFrom(first))
+                assertEquals(1, keys().toSet().size)
+                client.request(HttpRequestBuilder().takeFrom(first).apply { setBody("two") })
+            }
+            assertEquals(2, keys().filterNotNull().toSet().size)
         }
 
     @Test

@@ -5,6 +5,7 @@ import dev.comeback.Comeback
 import dev.comeback.NetworkSnapshot
 import dev.comeback.NetworkState
 import dev.comeback.RetryPolicy
+import dev.comeback.driver.CallSession
 import dev.comeback.driver.DriverFacts
 import dev.comeback.driver.OuterAttempt
 import dev.comeback.okhttp.internal.AttemptDns
@@ -15,13 +16,16 @@ import dev.comeback.okhttp.internal.ClientCode
 import dev.comeback.okhttp.internal.FIRST_ERROR
 import dev.comeback.okhttp.internal.InnerCall
 import dev.comeback.okhttp.internal.MakeIdempotencyKey
+import dev.comeback.okhttp.internal.OnCallback
 import dev.comeback.okhttp.internal.Setup
+import dev.comeback.okhttp.internal.asNew
 import dev.comeback.okhttp.internal.asksForUpgrade
 import dev.comeback.okhttp.internal.cutTimer
 import dev.comeback.okhttp.internal.makeAttempt
 import dev.comeback.okhttp.internal.takesBody
+import dev.comeback.okhttp.internal.tellBlocks
 import dev.comeback.okhttp.internal.tellOnSameCall
-import dev.comeback.okhttp.internal.withoutReport
+import dev.comeback.retryReport
 import okhttp3.Call
 import okhttp3.Interceptor
 import okhttp3.Request
@@ -56,8 +60,9 @@ public class ComebackInterceptor
             if (layer.isActive) return tellOnSameCall(chain, setup.policyFor(chain.request()), layer)
             val outer = OuterAttempt.onThisThread ?: layer.noted?.outer ?: chain.request().tag(OuterAttempt::class.java)
             if (outer != null) return standDown(chain, layer, outer, code)
-            val request = withoutReport(chain.request())
+            val request = asNew(chain.request())
             val policy = setup.policyFor(request)
+            val told = tellBlocks(call, request, policy)
             val facts = policy.driverFacts
             if (facts == null || comeback.isClosed || passes(call, request) || !layer.enter()) return chain.proceed(request)
             var loop: BlockingLoop? = null
@@ -65,6 +70,7 @@ public class ComebackInterceptor
                 val began = comeback.time.nanos()
                 val network = comeback.networkFor(facts, request.url.host)
                 val noted = network.snapshot
+                val reportsBefore = CallSession.reports
                 val askedOn = setup.names?.network
                 var first: AttemptEnd? = null
                 if (goesAsItIs(chain, request, facts, noted)) {
@@ -81,8 +87,9 @@ public class ComebackInterceptor
                         }
                 }
                 loop = BlockingLoop(chain, request, setup, policy, facts, layer, network, began, askedOn, code)
-                return loop.run(noted, first)
+                return loop.run(noted, first, reportsBefore)
             } catch (thrown: Throwable) {
+                if (thrown.retryReport?.mayHaveArrived == false) told?.forEach { it.ended(sentNothing = true) }
                 if (thrown is IOException || thrown === loop?.foreign) throw thrown
                 // OkHttp lets anything else kill the app.
                 throw IOException("Comeback failed", thrown)
@@ -129,7 +136,11 @@ public class ComebackInterceptor
             // It may have become another request on its way here; then that one is told beside it.
             if (noted != null && noted.original !== chain.request()) noted.isReplaced()
             val inner = noted?.takeIf { it.original === chain.request() } ?: InnerCall(setup, outer, chain.request())
-            return inner.proceed(chain, layer, code)
+            try {
+                return inner.proceed(chain, layer, code)
+            } finally {
+                if (noted != null) OuterAttempt.stays(OnCallback(chain.call(), outer))
+            }
         }
 
         /** Upgrades cannot be begun anew. */

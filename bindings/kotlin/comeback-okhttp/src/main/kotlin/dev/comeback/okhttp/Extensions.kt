@@ -19,11 +19,12 @@ import okhttp3.Response
 /**
  * Adds Comeback to this client. Interceptors added before it run once per call, those added after it once per attempt: signing, authentication and
  * logging belong after it. Add network interceptors before it; otherwise a repeated body cannot be compared with its first writing. Set an
- * [okhttp3.EventListener] before it too; otherwise a call that is enqueued inside `retry { }` does not know of the block.
+ * [okhttp3.EventListener] before it too; otherwise a call that is enqueued inside `retry { }` does not know of the block. Such a call retries by itself, and if its
+ * request must not be repeated, no block that is in progress at that time is repeated, because it may be that one's.
  *
  * An interceptor after it may send requests through another client. A client with Comeback reports them here, whatever its policy, and the call is repeated
  * only if they may be repeated too. What a client without Comeback sends is not seen: if it sends a request and then fails as if no host had been
- * reached, the request is sent again.
+ * reached, the request is sent again. The same holds for an app's own `Dns`, `ProxySelector`, `Authenticator` or `SocketFactory` that sends requests.
  */
 @JvmOverloads
 public fun OkHttpClient.Builder.comeback(
@@ -59,7 +60,7 @@ public fun Request.Builder.retryPolicy(policy: RetryPolicy): Request.Builder = t
 
 /**
  * Gives this request an idempotency key if it has none: one for all attempts and redirects. With a key the request may be repeated, so the server must
- * support idempotency keys.
+ * support idempotency keys. A request that is built from that of a response has a key of its own, unless the response was an error and nothing was changed.
  */
 public fun Request.Builder.makeIdempotencyKey(): Request.Builder = tag(MakeIdempotencyKey::class.java, MakeIdempotencyKey)
 

@@ -124,11 +124,11 @@ internal class DeadConnectionsTest(
     }
 
     private fun <T> OuterAttempt.block(action: () -> T): T {
-        OuterAttempt.onThisThread = this
+        val former = OuterAttempt.enter(this)
         try {
             return action()
         } finally {
-            OuterAttempt.onThisThread = null
+            OuterAttempt.leave(former)
         }
     }
 

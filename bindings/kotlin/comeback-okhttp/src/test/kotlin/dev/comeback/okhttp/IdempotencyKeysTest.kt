@@ -103,6 +103,60 @@ internal class IdempotencyKeysTest(
         }
 
     @Test
+    fun `a second order that is built from the first one's request has a key of its own`() =
+        LoopbackFixture(driver = driver).use { ground ->
+            val calls = ground.calls(making)
+            val first = calls.send(ground.post()).use { it.request }
+            calls.outcomeOf(first.newBuilder().post("another".toRequestBody()).build())
+            calls.outcomeOf(first)
+            assertEquals(
+                3,
+                ground
+                    .keys()
+                    .filterNotNull()
+                    .toSet()
+                    .size,
+            )
+        }
+
+    @Test
+    fun `a request that failed is the same order when it is sent again as it is, and another with another body`() =
+        LoopbackFixture(driver = driver).use { ground ->
+            repeat(4) { ground.server.enqueue(status(503)) }
+            val calls = ground.calls(making)
+            val failed = calls.send(ground.post()).use { it.request }
+            calls.outcomeOf(failed)
+            assertEquals(
+                1,
+                ground
+                    .keys()
+                    .filterNotNull()
+                    .toSet()
+                    .size,
+            )
+            calls.outcomeOf(failed)
+            calls.outcomeOf(failed.newBuilder().post("another".toRequestBody()).build())
+            assertEquals(
+                2,
+                ground
+                    .keys()
+                    .filterNotNull()
+                    .toSet()
+                    .size,
+            )
+        }
+
+    @Test
+    fun `a copy with a key of the caller's keeps it, and one for a client that makes none goes without`() =
+        LoopbackFixture(driver = driver).use { ground ->
+            val calls = ground.calls(making)
+            val first = calls.send(ground.post()).use { it.request }
+            calls.outcomeOf(first.newBuilder().header(LoopbackFixture.KEY, "mine").build())
+            ground.calls().outcomeOf(first)
+            assertEquals(listOf("mine", null), ground.keys().drop(1))
+        }
+
+    @Test
     fun `409 is retried only where the policy lists it, and only with a key`() =
         LoopbackFixture(driver = driver).use { ground ->
             val inProgress = RetryPolicy { retryStatuses = setOf(409, 503) }

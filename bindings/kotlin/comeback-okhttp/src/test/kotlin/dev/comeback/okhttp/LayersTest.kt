@@ -60,11 +60,11 @@ internal class LayersTest {
         LoopbackFixture(driver = driver).use { ground ->
             ground.server.enqueue(status(503))
             val calls = ground.calls()
-            OuterAttempt.onThisThread = OuterAttempt()
+            val former = OuterAttempt.enter(OuterAttempt())
             try {
                 assertEquals(503, calls.outcomeOf(ground.request()))
             } finally {
-                OuterAttempt.onThisThread = null
+                OuterAttempt.leave(former)
             }
             assertEquals(1, ground.server.requestCount)
         }

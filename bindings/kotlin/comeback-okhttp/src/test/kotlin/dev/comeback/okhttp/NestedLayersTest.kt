@@ -5,21 +5,30 @@ import dev.comeback.Repeat
 import dev.comeback.RetryEvent
 import dev.comeback.RetryPolicy
 import dev.comeback.StopReason
+import dev.comeback.driver.Block
 import dev.comeback.driver.InnerRequest
 import dev.comeback.driver.OuterAttempt
 import dev.comeback.retryReport
+import mockwebserver3.MockResponse
+import mockwebserver3.SocketEffect.CloseSocket
 import okhttp3.Call
+import okhttp3.Callback
 import okhttp3.Dispatcher
 import okhttp3.EventListener
 import okhttp3.OkHttpClient
 import okhttp3.Request
 import okhttp3.RequestBody.Companion.toRequestBody
+import okhttp3.Response
 import org.junit.jupiter.api.Test
 import org.junit.jupiter.params.ParameterizedClass
 import org.junit.jupiter.params.ParameterizedTest
 import org.junit.jupiter.params.provider.EnumSource
+import java.io.IOException
 import java.util.concurrent.AbstractExecutorService
+import java.util.concurrent.CompletableFuture
 import java.util.concurrent.CopyOnWriteArrayList
+import java.util.concurrent.ExecutionException
+import java.util.concurrent.Executors
 import java.util.concurrent.TimeUnit
 import kotlin.test.assertEquals
 
@@ -31,16 +40,32 @@ internal class NestedLayersTest(
     private fun ground() = LoopbackFixture(driver = driver)
 
     private fun <T> OuterAttempt.block(action: () -> T): T {
-        OuterAttempt.onThisThread = this
+        val former = OuterAttempt.enter(this)
         try {
             return action()
         } finally {
-            OuterAttempt.onThisThread = null
+            OuterAttempt.leave(former)
         }
     }
 
     /** How a call inside a block comes to know of it. */
-    enum class Way { THREAD, ENQUEUED, REQUEST_TAG }
+    enum class Way {
+        THREAD,
+        ENQUEUED,
+        REQUEST_TAG,
+
+        /** The call object is made before the block, and enqueued in it. */
+        MADE_BEFORE,
+
+        /** Made in the block, and enqueued by another thread. */
+        MADE_INSIDE,
+
+        /** Executed by the callback of a call that was enqueued in the block. */
+        CALLBACK,
+
+        /** Enqueued by that callback. */
+        CALLBACK_ENQUEUED,
+    }
 
     private fun Way.send(
         outer: OuterAttempt,
@@ -51,7 +76,41 @@ internal class NestedLayersTest(
             Way.THREAD -> outer.block { calls.outcomeOf(request) }
             Way.ENQUEUED -> outer.block { calls.newCall(request).future() }.outcome()
             Way.REQUEST_TAG -> calls.outcomeOf(request.newBuilder().tag(OuterAttempt::class.java, outer).build())
+            Way.MADE_BEFORE -> calls.newCall(request).let { call -> outer.block { call.future() }.outcome() }
+            Way.MADE_INSIDE -> outer.block { calls.newCall(request) }.future().outcome()
+            Way.CALLBACK -> outer.fromCallback(calls) { calls.outcomeOf(request) }
+            Way.CALLBACK_ENQUEUED -> outer.fromCallback(calls) { calls.newCall(request).future() }.outcome()
         }
+
+    /** What [action] brings in the callback of a call that was enqueued in this block. That call is not told of in the end. */
+    private fun <T> OuterAttempt.fromCallback(
+        calls: Call.Factory,
+        action: () -> T,
+    ): T {
+        val result = CompletableFuture<T>()
+        val first =
+            object : Callback {
+                override fun onResponse(
+                    call: Call,
+                    response: Response,
+                ) {
+                    result.complete(action())
+                }
+
+                override fun onFailure(
+                    call: Call,
+                    e: IOException,
+                ) {
+                    result.complete(action())
+                }
+            }
+        // Nobody listens there, so it is told that nothing was sent.
+        block { calls.newCall(Request.Builder().url("http://127.0.0.2:1").build()).enqueue(first) }
+        return result.get()
+    }
+
+    /** What was told but for the call whose callback makes the others. */
+    private fun OuterAttempt.toldOf(way: Way) = if (way == Way.CALLBACK || way == Way.CALLBACK_ENQUEUED) told.drop(1) else told
 
     @ParameterizedTest
     @EnumSource(Way::class)
@@ -61,7 +120,7 @@ internal class NestedLayersTest(
             val outer = OuterAttempt()
             assertEquals(503, way.send(outer, ground.calls(), ground.post()))
             assertEquals(1, ground.server.requestCount)
-            val told = outer.told.single()
+            val told = outer.toldOf(way).single()
             assertEquals(false, told.sentNothing)
             assertEquals(listOf("7"), told.retryAfter)
             assertEquals(emptyList(), ground.events)
@@ -82,7 +141,7 @@ internal class NestedLayersTest(
                     .post("".toRequestBody())
                     .build(),
             )
-            assertEquals(listOf(true), outer.told.map { it.sentNothing })
+            assertEquals(listOf(true), outer.toldOf(way).map { it.sentNothing })
         }
 
     @ParameterizedTest
@@ -91,7 +150,7 @@ internal class NestedLayersTest(
         ground().use { ground ->
             val outer = OuterAttempt()
             assertEquals(200, way.send(outer, ground.calls(RetryPolicy.OFF), ground.request()))
-            assertEquals(1, outer.told.size)
+            assertEquals(1, outer.toldOf(way).size)
         }
 
     @ParameterizedTest
@@ -126,6 +185,166 @@ internal class NestedLayersTest(
             val outer = OuterAttempt()
             outer.block { ground.calls { dispatcher(Dispatcher(never)) }.newCall(ground.post()).future() }
             assertEquals(listOf(false), outer.told.map { it.sentNothing })
+        }
+
+    @Test
+    fun `a thread of the dispatcher is inside a block no longer than the callback`() =
+        ground().use { ground ->
+            ground.server.enqueue(status(200))
+            ground.server.enqueue(status(200))
+            ground.server.enqueue(status(503))
+            val outer = OuterAttempt()
+            val one = Executors.newSingleThreadExecutor()
+            val calls = ground.calls { dispatcher(Dispatcher(one)) }
+            assertEquals(200, Way.CALLBACK_ENQUEUED.send(outer, calls, ground.request()))
+            assertEquals(2, outer.told.size)
+            assertEquals(null, CompletableFuture.supplyAsync({ OuterAttempt.onThisThread }, one).get())
+            assertEquals(200, calls.newCall(ground.request()).future().outcome())
+            assertEquals(2, outer.told.size)
+        }
+
+    /** A client whose listener was set after Comeback, so that nobody knows where a call of it was enqueued. */
+    private fun LoopbackFixture.unnoted(policy: RetryPolicy = RetryPolicy.DEFAULT): OkHttpClient =
+        remember(
+            OkHttpClient
+                .Builder()
+                .comeback(comeback, policy)
+                .eventListener(object : EventListener() {})
+                .build(),
+        )
+
+    @Test
+    fun `where nobody knows where a call was enqueued, every block in progress hears of what must not be repeated`() =
+        ground().use { ground ->
+            ground.server.enqueue(status(503))
+            Block().use { block ->
+                assertEquals(
+                    503,
+                    ground
+                        .unnoted()
+                        .newCall(ground.post())
+                        .future()
+                        .outcome(),
+                )
+                assertEquals(listOf(false), block.told.map { it.sentNothing })
+                assertEquals(true, block.forbidsRepetition(RetryPolicy.DEFAULT.driverFacts!!))
+                assertEquals(
+                    200,
+                    ground
+                        .unnoted(RetryPolicy.OFF)
+                        .newCall(ground.post())
+                        .future()
+                        .outcome(),
+                )
+                assertEquals(2, block.told.size)
+            }
+        }
+
+    @Test
+    fun `such a call that reached nobody forbids nothing`() =
+        ground().use { ground ->
+            val refused = LoopbackFixture().use { it.url() }
+            Block().use { block ->
+                val request =
+                    ground
+                        .post()
+                        .newBuilder()
+                        .url(refused)
+                        .build()
+                ground
+                    .unnoted()
+                    .newCall(request)
+                    .future()
+                    .outcome()
+                assertEquals(listOf(true), block.told.map { it.sentNothing })
+                assertEquals(false, block.forbidsRepetition(RetryPolicy.DEFAULT.driverFacts!!))
+            }
+        }
+
+    @Test
+    fun `such a call keeps its retries, and what may be repeated concerns no block`() =
+        ground().use { ground ->
+            Block().use { block ->
+                ground.server.enqueue(status(503))
+                assertEquals(
+                    200,
+                    ground
+                        .unnoted()
+                        .newCall(ground.request())
+                        .future()
+                        .outcome(),
+                )
+                ground.server.enqueue(status(503))
+                val keyed = ground.post { header(LoopbackFixture.KEY, "mine") }
+                assertEquals(
+                    200,
+                    ground
+                        .unnoted()
+                        .newCall(keyed)
+                        .future()
+                        .outcome(),
+                )
+                assertEquals(emptyList<InnerRequest>(), block.told)
+            }
+            ground.server.enqueue(status(503))
+            val making = RetryPolicy { makeKey = true }
+            assertEquals(
+                200,
+                ground
+                    .unnoted(making)
+                    .newCall(ground.post())
+                    .future()
+                    .outcome(),
+            )
+        }
+
+    @Test
+    fun `a key that the layer made is another one at the block's next attempt`() =
+        ground().use { ground ->
+            Block().use { block ->
+                ground
+                    .unnoted(RetryPolicy { makeKey = true })
+                    .newCall(ground.post())
+                    .future()
+                    .outcome()
+                assertEquals(true, block.forbidsRepetition(RetryPolicy.DEFAULT.driverFacts!!))
+            }
+        }
+
+    @Test
+    fun `a client whose calls are noted concerns no block that it is not in`() =
+        ground().use { ground ->
+            Block().use { block ->
+                ground
+                    .calls()
+                    .newCall(ground.post())
+                    .future()
+                    .outcome()
+                assertEquals(emptyList<InnerRequest>(), block.told)
+            }
+        }
+
+    @Test
+    fun `what a layer refused to repeat on a thread of its own, the layer further out does not repeat either`() =
+        ground().use { ground ->
+            ground.server.enqueue(MockResponse.Builder().onResponseStart(CloseSocket()).build())
+            ground.server.enqueue(status(503))
+            val other = ground.client()
+            val calls =
+                ground.calls(configure = { onlyThisClientSends = true }) {
+                    addInterceptor { chain ->
+                        val elsewhere = CompletableFuture.supplyAsync { other.newCall(ground.post()).execute().close() }
+                        try {
+                            elsewhere.get()
+                        } catch (failed: ExecutionException) {
+                            throw IOException("no token", failed.cause)
+                        }
+                        chain.proceed(chain.request())
+                    }
+                }
+            val thrown = calls.outcomeOf(ground.request()) as IOException
+            assertEquals(StopReason.NotRepeatable, thrown.retryReport?.reason)
+            assertEquals(listOf("POST"), ground.received().map { it.method })
         }
 
     @Test

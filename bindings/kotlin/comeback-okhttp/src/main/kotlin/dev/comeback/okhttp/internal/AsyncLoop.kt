@@ -96,7 +96,7 @@ internal class AsyncLoop(
         isEntered = true
         if (inner != null) return null
         val code = setup.codeOf(chain, AttemptEntry) ?: return null
-        val request = withoutReport(chain.request())
+        val request = asNew(chain.request())
         val policy = setup.policyFor(request)
         val facts = policy.driverFacts
         if (facts == null || comeback.isClosed || asksForUpgrade(request)) return null

@@ -7,6 +7,7 @@ import dev.comeback.NetworkState
 import dev.comeback.RetryPolicy
 import dev.comeback.StopReason
 import dev.comeback.driver.CallNetwork
+import dev.comeback.driver.CallSession
 import dev.comeback.driver.DriverFacts
 import dev.comeback.driver.NextStep
 import dev.comeback.driver.orNull
@@ -54,13 +55,14 @@ internal class BlockingLoop(
     var foreign: Throwable? = null
         private set
 
-    /** [first] is the first attempt, if it was made already; [before] what was known of the network then. */
+    /** [first] is the first attempt, if it was made already; [before] what was known of the network then, [reportsBefore] what [CallSession.reports] gave. */
     fun run(
         before: NetworkSnapshot,
         first: AttemptEnd?,
+        reportsBefore: Long,
     ): Response {
         try {
-            noted = session.noteAttempt(before)
+            noted = session.noteAttempt(before, reportsBefore)
             var attemptEnd = first ?: firstAttempt()
             var isFirst = true
             while (true) {

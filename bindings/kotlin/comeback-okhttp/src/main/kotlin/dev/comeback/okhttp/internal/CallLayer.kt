@@ -1,6 +1,7 @@
 // What Comeback keeps for one OkHttp call, and the mark by which a second Comeback on the same call stands down.
 package dev.comeback.okhttp.internal
 
+import dev.comeback.driver.AttemptSource
 import dev.comeback.driver.InnerRequest
 import dev.comeback.driver.OuterAttempt
 import okhttp3.Call
@@ -12,7 +13,7 @@ import java.util.concurrent.atomic.AtomicIntegerFieldUpdater
  * A tag on the call. An interceptor outside Comeback may send several requests through it, one after the other; each is looked after, and they share
  * the one listener. All of it belongs to the thread that runs the call, unless it says otherwise.
  */
-internal class CallLayer : OuterAttempt.Source {
+internal class CallLayer : AttemptSource {
     @Volatile
     private var state = IDLE
 

@@ -61,6 +61,9 @@ internal class CallRecord(
     private val request = withKey(request, facts, keys)
     private val head = headOf(this.request, facts)
 
+    /** The key that ends with this call, and does not belong to another that is still under way. */
+    private val ownKey = this.request.tag(MadeKey::class.java)?.takeIf { this.request !== request || !it.isUnderWay }
+
     val session =
         CallSession(
             comeback,
@@ -71,6 +74,7 @@ internal class CallRecord(
                     head = head,
                     hasBody = request.body != null,
                     bodyReplayable = request.body?.isReplayable() ?: true,
+                    keyIsMade = this.request !== request,
                 ),
             began = began,
             clientEnd = clientEnd,
@@ -184,6 +188,7 @@ internal class CallRecord(
             }
 
             is AttemptEnd.Broke -> {
+                isOver(null)
                 orNull { session.failed(Outcome.failure(FailureKind.UNLISTED, attemptEnd.thrown)) }
                 Settled.Thrown(attemptEnd.thrown)
             }
@@ -198,7 +203,14 @@ internal class CallRecord(
     fun withoutWait(asleep: Settled.Asleep): Settled =
         if (asleep.exception != null) thrown(asleep.exception) else Settled.Delivered(delivered(checkNotNull(asleep.response)))
 
-    private fun thrown(exception: IOException): Settled.Thrown = Settled.Thrown(exception.also(session::attachReportTo))
+    private fun thrown(exception: IOException): Settled.Thrown {
+        isOver(null)
+        return Settled.Thrown(exception.also(session::attachReportTo))
+    }
+
+    private fun isOver(response: Response?) {
+        ownKey?.ended(response)
+    }
 
     private fun judged(
         response: Response,
@@ -309,6 +321,7 @@ internal class CallRecord(
         step: NextStep,
         last: Last,
     ): IOException {
+        isOver(null)
         val reason = (step as? NextStep.Stop)?.reason ?: StopReason.Internal
         val thrown =
             when ((reason as? StopReason.Cancelled)?.kind) {
@@ -329,6 +342,7 @@ internal class CallRecord(
     /** [response] as the rest of the chain gave it, with the report if there is one. */
     private fun delivered(response: Response): Response =
         orNull {
+            isOver(response)
             val report = session.report ?: return response
             val request =
                 response.request

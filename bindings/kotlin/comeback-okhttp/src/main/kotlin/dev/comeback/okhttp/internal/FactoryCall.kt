@@ -25,8 +25,11 @@ internal class FactoryCall(
     private val original: Request,
     private val underWay: MutableSet<FactoryCall>,
 ) : Call {
-    /** Where the call was made: an attempt of a layer further out, or a block's. */
-    val outer: OuterAttempt? = OuterAttempt.onThisThread ?: original.tag(OuterAttempt::class.java)
+    private val madeIn: OuterAttempt? = OuterAttempt.onThisThread ?: original.tag(OuterAttempt::class.java)
+
+    /** Where the call was started, else where it was made: an attempt of a layer further out, or a block's. */
+    var outer: OuterAttempt? = null
+        private set
 
     private val executed = AtomicBoolean()
 
@@ -78,6 +81,7 @@ internal class FactoryCall(
     private fun started(caller: Caller): AsyncLoop {
         check(executed.compareAndSet(false, true)) { "Already Executed" }
         underWay += this
+        outer = OuterAttempt.onThisThread ?: madeIn
         return AsyncLoop(this, setup, caller).also { loop = it }
     }
 
@@ -187,7 +191,17 @@ internal class FactoryCall(
             }
         }
 
-        private fun tell(ending: Ending) =
+        /** What the callback calls is inside what this call is inside of. */
+        private fun tell(ending: Ending) {
+            val former = OuterAttempt.enter(outer ?: return tellCallback(ending))
+            try {
+                tellCallback(ending)
+            } finally {
+                OuterAttempt.leave(former)
+            }
+        }
+
+        private fun tellCallback(ending: Ending) =
             when (ending) {
                 is Ending.Answer -> {
                     callback.onResponse(this@FactoryCall, ending.response)

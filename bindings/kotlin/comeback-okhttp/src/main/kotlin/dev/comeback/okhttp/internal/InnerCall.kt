@@ -2,8 +2,11 @@
 package dev.comeback.okhttp.internal
 
 import dev.comeback.RetryPolicy
+import dev.comeback.driver.AttemptSource
+import dev.comeback.driver.Block
 import dev.comeback.driver.ConnectionAge
 import dev.comeback.driver.DriverFacts
+import dev.comeback.driver.InnerRequest
 import dev.comeback.driver.OuterAttempt
 import dev.comeback.driver.RequestHead
 import dev.comeback.driver.orNull
@@ -12,6 +15,7 @@ import okhttp3.EventListener
 import okhttp3.Interceptor
 import okhttp3.Request
 import okhttp3.Response
+import okhttp3.internal.connection.RealCall
 import java.io.IOException
 
 /**
@@ -24,11 +28,14 @@ internal class InnerCall(
     original: Request,
 ) {
     /** As it is before Comeback had anything to do with it. */
-    val original: Request = withoutReport(original)
+    val original: Request = asNew(original)
     private val policy = orNull { setup.policyFor(this.original) }?.takeIf { it.driverFacts != null }
     private val facts = (policy ?: RetryPolicy.DEFAULT).driverFacts!!
     private val request = if (policy == null) this.original else withKey(this.original, facts, ::IdempotencyKeys)
     private val head = headOf(request, facts)
+
+    /** The key that is this call's, which ends with it. */
+    private val ownKey = request.tag(MadeKey::class.java).takeIf { request !== this.original }
     private val told = outer.request(policy, head, keyIsMade = request !== this.original)
 
     /** Another request, which is told by itself, goes in its place. */
@@ -49,10 +56,12 @@ internal class InnerCall(
                 val response = layer.asSent(layer.asOuter(chain.call(), isFound = true) { limited(chain, age).proceed(request) })
                 told.whenOutOfTime = null
                 val isError = response.code >= FIRST_ERROR
+                ownKey?.ended(response)
                 told.ended(sentNothing = false, retryAfter = if (isError) response.headers("Retry-After") else emptyList())
                 return response
             } catch (thrown: IOException) {
                 if (listener.isCancelledByTimer || failureKind(thrown, listener).isOfTime) told.isOutOfTime()
+                ownKey?.ended(null)
                 val mayBeSentElsewhere = !setup.hooks.onlyThisClientSends && code.hasForeignFurtherIn
                 told.ended(sentNothing = !mayBeSentElsewhere && orNull { listener.neverSent(causesOf(thrown)) } == true)
                 throw thrown
@@ -95,30 +104,69 @@ internal fun tellOnSameCall(
 }
 
 /**
- * Notes on a call that it was made inside a block, because an enqueued call runs on another thread. Without a block this costs one look-up of a thread
- * local.
+ * Notes on a call that it was made or started inside a block, because an enqueued call runs on another thread. Outside of every block this costs two look-ups
+ * of a thread local.
  */
 internal class BlockNoting(
     private val setup: Setup,
     val apps: EventListener.Factory,
 ) : EventListener.Factory {
+    private val whereStarted = Note(setup, madeIn = null)
+
     override fun create(call: Call): EventListener {
         val listener = apps.create(call)
-        val outer = OuterAttempt.onThisThread ?: return listener
-        return orNull { listener + Note(setup, outer) } ?: listener
+        val outer = OuterAttempt.onThisThread
+        val note = if (outer == null) whereStarted else Note(setup, outer)
+        return orNull { listener + note } ?: listener
     }
 
     private class Note(
         private val setup: Setup,
-        private val outer: OuterAttempt,
+        private val madeIn: OuterAttempt?,
     ) : EventListener() {
         override fun callStart(call: Call) {
             orNull {
-                val layer = CallLayer.of(call)
-                layer.noted = InnerCall(setup, outer, call.request())
+                val outer = OuterAttempt.onThisThread ?: madeIn ?: return
+                CallLayer.of(call).noted = InnerCall(setup, outer, call.request())
             }
         }
     }
+}
+
+/**
+ * A call that was enqueued inside a block ran on this thread, and now its callback does, whose calls are inside too. OkHttp says nothing of a callback's end,
+ * but it names the calls that have not ended.
+ */
+internal class OnCallback(
+    private val call: Call,
+    private val outer: OuterAttempt,
+) : AttemptSource {
+    override fun attempt(): OuterAttempt? = outer.takeIf { isRunning() }
+
+    private fun isRunning() =
+        orNull {
+            (call as? RealCall)
+                ?.client
+                ?.dispatcher
+                ?.runningCalls()
+                ?.any { it === call }
+        } == true
+}
+
+/**
+ * The app has put its own listener in the place of [BlockNoting], so nobody knows whether [call] was enqueued inside a block. It goes as if it were not; but
+ * if its request must not be repeated, all blocks that are in progress now are told of it. Null: none is.
+ */
+internal fun tellBlocks(
+    call: Call,
+    request: Request,
+    policy: RetryPolicy,
+): List<InnerRequest>? {
+    if (!Block.isAny || Attempt.of(call) != null || (call as? RealCall)?.client?.eventListenerFactory is BlockNoting) return null
+    val actingPolicy = policy.takeIf { it.driverFacts != null }
+    val facts = checkNotNull((actingPolicy ?: RetryPolicy.DEFAULT).driverFacts)
+    val head = headOf(request, facts)
+    return if (facts.mayRepeat(head)) null else Block.tellAll(actingPolicy, head)
 }
 
 internal fun headOf(
