@@ -112,13 +112,13 @@ private class LookUp(
     override fun canceled(call: Call): Unit = isOver.countDown()
 
     override fun run() {
-        OuterAttempt.onThisThread = outer
+        val former = OuterAttempt.enter(outer)
         try {
             found = resolver.lookup(hostname)
         } catch (caught: Throwable) {
             thrown = caught
         } finally {
-            OuterAttempt.onThisThread = null
+            OuterAttempt.leave(former)
             isOver.countDown()
         }
     }
