@@ -16,6 +16,7 @@ import dev.comeback.driver.RequestFacts
 import kotlinx.coroutines.TimeoutCancellationException
 import kotlinx.coroutines.currentCoroutineContext
 import kotlinx.coroutines.ensureActive
+import kotlinx.coroutines.isActive
 import kotlinx.coroutines.withContext
 import kotlinx.coroutines.withTimeoutOrNull
 import java.io.InterruptedIOException
@@ -36,8 +37,10 @@ import kotlin.time.Duration.Companion.nanoseconds
  * results and exceptions. If a result leads to another attempt, it is dropped; the block itself must close what has to be closed.
  *
  * Cancellation of the calling coroutine ends the call at once, as does a `withTimeout` around it; a `withTimeout` inside the block limits one attempt.
- * `attempt_timeout` and `cut_at_deadline` cancel an attempt, which then counts as an [InterruptedIOException]; the block must be cancellable. An attempt
- * is not abandoned when the network comes back, because nobody knows what it has sent; give it a limit. Waits suspend on the coroutine's own dispatcher,
+ * `attempt_timeout` and `cut_at_deadline` cancel an attempt, which then counts as an [InterruptedIOException]. **A block must cooperate with that**, as `withTimeout`
+ * says of its own: a block that suspends in cancellable functions is ended at the limit; one that blocks its thread is not, and the caller waits until it returns
+ * (`runInterruptible` makes most blocking calls cancellable). An attempt is not abandoned when the network comes back, because nobody knows what it has sent; give
+ * it a limit. Waits suspend on the coroutine's own dispatcher,
  * so `runTest` skips them. Limits run there too, as those of `withTimeout` do: under a test's virtual time they end at once.
  *
  * Inside the block Comeback's other layers stand down (Ktor plugin, OkHttp interceptor and call factory, `comeback-client`, a further `retry`) and report every
@@ -100,7 +103,12 @@ private suspend fun <T> attempted(
     val result =
         try {
             withContext(layer) {
-                if (limit == null) caught { block(attempt) } else withTimeoutOrNull(limit.nanoseconds) { caught { block(attempt) } }
+                if (limit == null) {
+                    caught { block(attempt) }
+                } else {
+                    // Once the limit has ended this scope, a failure is only how the block took it.
+                    withTimeoutOrNull(limit.nanoseconds) { caught { block(attempt) }.takeIf { it.isSuccess || isActive } }
+                }
             }
         } finally {
             layer.isOver = true

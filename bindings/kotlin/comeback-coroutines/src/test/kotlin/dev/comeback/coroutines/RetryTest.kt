@@ -20,6 +20,8 @@ import kotlinx.coroutines.ExperimentalCoroutinesApi
 import kotlinx.coroutines.async
 import kotlinx.coroutines.delay
 import kotlinx.coroutines.launch
+import kotlinx.coroutines.runBlocking
+import kotlinx.coroutines.runInterruptible
 import kotlinx.coroutines.test.advanceTimeBy
 import kotlinx.coroutines.test.currentTime
 import kotlinx.coroutines.test.runCurrent
@@ -32,6 +34,9 @@ import java.io.IOException
 import java.io.InterruptedIOException
 import java.net.UnknownHostException
 import java.nio.channels.UnresolvedAddressException
+import java.util.concurrent.CountDownLatch
+import java.util.concurrent.TimeUnit.MILLISECONDS
+import java.util.concurrent.TimeUnit.SECONDS
 import kotlin.test.assertEquals
 import kotlin.test.assertFailsWith
 import kotlin.test.assertFalse
@@ -40,7 +45,9 @@ import kotlin.test.assertNotNull
 import kotlin.test.assertNull
 import kotlin.test.assertSame
 import kotlin.test.assertTrue
+import kotlin.time.Duration.Companion.milliseconds
 import kotlin.time.Duration.Companion.seconds
+import kotlin.time.TimeSource
 
 @OptIn(ExperimentalCoroutinesApi::class)
 class RetryTest {
@@ -242,6 +249,41 @@ class RetryTest {
             }
             assertEquals(listOf(0L), ground.began)
         }
+
+    @Test
+    fun `a block that blocks its thread is not ended, and what it returns is the answer, as in withTimeout`() {
+        val limited = RetryPolicy(STEADY) { attemptTimeout = 100.milliseconds }
+        val blocks: () -> String = {
+            CountDownLatch(1).await(300, MILLISECONDS)
+            "late"
+        }
+        Comeback().use { comeback ->
+            runBlocking(Dispatchers.Default) {
+                assertEquals("late", comeback.retry(limited) { blocks() })
+                assertEquals("late", withTimeout(100) { blocks() })
+            }
+        }
+    }
+
+    @Test
+    fun `one that lets itself be interrupted is ended at the limit`() {
+        val once =
+            RetryPolicy(STEADY) {
+                maxAttempts = 1
+                attemptTimeout = 100.milliseconds
+            }
+        Comeback().use { comeback ->
+            runBlocking(Dispatchers.Default) {
+                val began = TimeSource.Monotonic.markNow()
+                assertFailsWith<InterruptedIOException> {
+                    comeback.retry(
+                        once,
+                    ) { runInterruptible { CountDownLatch(1).await(20, SECONDS) } }
+                }
+                assertTrue(began.elapsedNow() < 10.seconds, "${began.elapsedNow()}")
+            }
+        }
+    }
 
     @Test
     fun `the policy's limit of an attempt cancels that attempt alone`() =
