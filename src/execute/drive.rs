@@ -338,7 +338,7 @@ where
                         Ended::CameBack(output) => match this.attempts.cancelled(output) {
                             Some(kind) => this.session.cancelled(kind, proof, connectivity),
                             None => contained(|| {
-                                let (inner, _) = this.session.layer().told();
+                                let (inner, _) = this.session.layer().inner_requests();
                                 this.attempts.outcome(output, &inner, |outcome| {
                                     this.session.failed(policy, outcome, connectivity)
                                 })

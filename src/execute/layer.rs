@@ -18,7 +18,7 @@ use crate::policy::RetryPolicy;
 use crate::request::RequestFacts;
 
 /// The requests of one attempt. Those that are the same to the core are counted once.
-pub(super) type Told = SmallVec<[InnerRequest; 3]>;
+pub(super) type InnerRequests = SmallVec<[InnerRequest; 3]>;
 
 thread_local! {
     /// The attempt that this thread is polling.
@@ -62,9 +62,9 @@ struct Requests {
     retry_after: Option<Duration>,
 }
 
-/// A request that the layers around it know of. Until its end is reported, it may have gone out.
+/// A request, as the attempts around it know it. Until its end is reported, it may have gone out.
 #[derive(Debug)]
-pub(super) struct Noted {
+pub(super) struct OuterEntry {
     above: Arc<OuterAttempt>,
     may_repeat: bool,
 }
@@ -123,10 +123,10 @@ impl Attempting {
     }
 
     /// What the layers further in told of the attempt in flight.
-    pub(super) fn told(&self) -> (Told, Option<Duration>) {
+    pub(super) fn inner_requests(&self) -> (InnerRequests, Option<Duration>) {
         match &self.own {
-            None => (Told::new(), None),
-            Some(attempt) => attempt.requests().told(),
+            None => (InnerRequests::new(), None),
+            Some(attempt) => attempt.requests().inner_requests(),
         }
     }
 
@@ -157,13 +157,13 @@ impl Attempting {
 
 impl OuterAttempt {
     /// A layer further in makes a request, of these facts as it was before that layer made a key for it.
-    pub(super) fn note(self: &Arc<Self>, policy: &RetryPolicy, facts: &RequestFacts) -> Noted {
+    pub(super) fn note(self: &Arc<Self>, policy: &RetryPolicy, facts: &RequestFacts) -> OuterEntry {
         let may_repeat = InnerRequest::of(policy, facts, false).may_repeat;
         self.tell_all(|requests| {
             let open = &mut requests.open[usize::from(may_repeat)];
             *open = open.saturating_add(1);
         });
-        Noted {
+        OuterEntry {
             above: self.clone(),
             may_repeat,
         }
@@ -195,7 +195,7 @@ impl OuterAttempt {
     }
 }
 
-impl Noted {
+impl OuterEntry {
     /// What became of it, and how long its server asked not to be tried again.
     pub(super) fn ended(self, sent_nothing: bool, retry_after: Option<Duration>) {
         let place = usize::from(self.may_repeat);
@@ -213,24 +213,24 @@ impl Noted {
 }
 
 impl Requests {
-    fn told(&self) -> (Told, Option<Duration>) {
-        let mut told = Told::new();
+    fn inner_requests(&self) -> (InnerRequests, Option<Duration>) {
+        let mut inner = InnerRequests::new();
         for may_repeat in [false, true] {
             let place = usize::from(may_repeat);
             if self.open[place] > 0 || self.sent[place] {
-                told.push(InnerRequest {
+                inner.push(InnerRequest {
                     may_repeat,
                     sent_nothing: false,
                 });
             }
         }
         if self.unsent {
-            told.push(InnerRequest {
+            inner.push(InnerRequest {
                 may_repeat: false,
                 sent_nothing: true,
             });
         }
-        (told, self.retry_after)
+        (inner, self.retry_after)
     }
 }
 

@@ -20,7 +20,7 @@ use crate::resume::{Resumed, resume};
 use crate::retry_after::retry_after;
 
 use super::connectivity::Connectivity;
-use super::layer::{Attempting, Noted, OuterAttempt, with_inner};
+use super::layer::{Attempting, OuterAttempt, OuterEntry, with_inner};
 use super::verdict::as_line;
 
 /// What a driver does next.
@@ -84,12 +84,12 @@ enum CallState {
 }
 
 /// Most calls that fail fail once: an attempt, a wait, its end.
-type Told = SmallVec<[Event; 3]>;
+type EventList = SmallVec<[Event; 3]>;
 
 /// The events of a call, which become a [`Report`] only for those who read one.
 #[derive(Clone, Debug)]
 pub(crate) struct History {
-    events: Told,
+    events: EventList,
     end: Option<End>,
 }
 
@@ -130,10 +130,10 @@ pub(super) struct CallSession {
     /// The layers around it, and those further in.
     layer: Attempting,
     /// What the attempt around this call knows of the attempt in flight.
-    noted: Option<Noted>,
+    entry: Option<OuterEntry>,
     id: u64,
     /// All but the last.
-    events: Told,
+    events: EventList,
 }
 
 impl CallSession {
@@ -149,9 +149,9 @@ impl CallSession {
             resends: 0,
             is_seeded: seed.is_some(),
             layer: Attempting::default(),
-            noted: None,
+            entry: None,
             id: 0,
-            events: Told::new(),
+            events: EventList::new(),
         }
     }
 
@@ -176,7 +176,7 @@ impl CallSession {
         policy: &RetryPolicy,
         facts: impl FnOnce(&OuterAttempt) -> Option<RequestFacts>,
     ) {
-        self.noted = self.layer.above().and_then(|above| {
+        self.entry = self.layer.above().and_then(|above| {
             let facts = facts(above)?;
             Some(above.note(policy, &facts))
         });
@@ -307,7 +307,7 @@ impl CallSession {
             CallState::InFlight { call, noted, .. } => (call, noted),
             _ => return (NextStep::Stop(Reason::Internal), Events::none()),
         };
-        let (inner, asked) = self.layer.told();
+        let (inner, asked) = self.layer.inner_requests();
         let asked = asked.map(as_line);
         let own = outcome.retry_after.iter().copied();
         let waits: SmallVec<[&str; 2]> = own.chain(asked.as_deref()).collect();
@@ -332,10 +332,10 @@ impl CallSession {
         // Of a call that stands down no attempt follows this one.
         let is_last = self.stands_down();
         let step = decide_after(policy, call, &noted, outcome, &signals, is_last);
-        if let Some(noted) = self.noted.take() {
+        if let Some(entry) = self.entry.take() {
             let is_failure = matches!(outcome.what, What::Failure(_));
             let wait = asked_wait(outcome, &signals, &step.events);
-            noted.ended(is_failure && sent_nothing, wait);
+            entry.ended(is_failure && sent_nothing, wait);
         }
         let next = match step.decision {
             Decision::Deliver => NextStep::Deliver,
@@ -400,7 +400,7 @@ impl CallSession {
             _ => return (NextStep::Stop(Reason::Internal), Events::none()),
         };
         let signals = signals(connectivity, network);
-        let (inner, _) = self.layer.told();
+        let (inner, _) = self.layer.inner_requests();
         let evidence = with_inner(&proof.evidence(), &inner);
         let step = interrupt(policy, call, &noted, &signals, &evidence);
         let next = match step.decision {
@@ -434,12 +434,12 @@ impl CallSession {
         proof: Proof,
         connectivity: &Connectivity,
     ) -> (NextStep, Events) {
-        if let Some(noted) = self.noted.take() {
-            noted.ended(proof.sent_nothing, None);
+        if let Some(entry) = self.entry.take() {
+            entry.ended(proof.sent_nothing, None);
         }
         let mut call = match std::mem::replace(&mut self.state, CallState::Over(None)) {
             CallState::InFlight { mut call, .. } => {
-                let (inner, _) = self.layer.told();
+                let (inner, _) = self.layer.inner_requests();
                 call.may_have_arrived |= !with_inner(&proof.evidence(), &inner).is_never_sent();
                 call
             }

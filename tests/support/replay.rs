@@ -103,7 +103,7 @@ impl Player {
                     Resumed::Stop(reason) => stop_json(reason),
                     Resumed::Sleep(sleep) => self.sleep(sleep),
                     Resumed::Go(go) => {
-                        self.state = CallState::InFlight(stored(go.call));
+                        self.state = CallState::InFlight(through_bytes(go.call));
                         self.limit = go.limit;
                         json!({"kind": "go", "by": name(go.by), "limit": limit_json(&go.limit)})
                     }
@@ -126,11 +126,11 @@ impl Player {
                 );
                 let decision = match answer.decision {
                     Interruption::Keep { call, ask_at } => {
-                        self.state = CallState::InFlight(stored(call));
+                        self.state = CallState::InFlight(through_bytes(call));
                         json!({"kind": "keep", "ask_at": ask_at.map(Instant::as_nanos)})
                     }
                     Interruption::Restart { call, limit } => {
-                        self.state = CallState::InFlight(stored(call));
+                        self.state = CallState::InFlight(through_bytes(call));
                         self.limit = limit;
                         json!({"kind": "restart", "limit": limit_json(&limit)})
                     }
@@ -144,13 +144,13 @@ impl Player {
     fn sleep(&mut self, sleep: Sleep) -> Value {
         let told =
             json!({"kind": "sleep", "ask_at": sleep.ask_at.as_nanos(), "why": name(sleep.why)});
-        self.state = CallState::Waiting(stored(sleep.waiting));
+        self.state = CallState::Waiting(through_bytes(sleep.waiting));
         told
     }
 }
 
 /// A state that was written down and read again: a plain value, the same as before.
-fn stored<T>(state: T) -> T
+fn through_bytes<T>(state: T) -> T
 where
     T: serde::Serialize + serde::de::DeserializeOwned + PartialEq + std::fmt::Debug,
 {

@@ -218,7 +218,7 @@ impl fmt::Debug for HttpRequest {
 
 /// As without us; but the client is one for the network there is, and an attempt around it is told of the request.
 async fn once(shared: &Shared, template: &Template) -> Result<Response, HttpError> {
-    let noted = Attempting::begin().above().map(|above| {
+    let entry = Attempting::begin().above().map(|above| {
         let policy = RetryPolicy::default(); // the rules without one
         let method = Method::parse(template.request().method().as_str());
         above.note(&policy, &facts(template, &policy, method))
@@ -239,8 +239,8 @@ async fn once(shared: &Shared, template: &Template) -> Result<Response, HttpErro
             head.map_err(|error| Failure::without_head(Some(error), &lease, &observer))
         }
     };
-    if let Some(noted) = noted {
-        noted.ended(
+    if let Some(entry) = entry {
+        entry.ended(
             result.as_ref().is_err_and(|failure| failure.sent_nothing),
             None,
         );

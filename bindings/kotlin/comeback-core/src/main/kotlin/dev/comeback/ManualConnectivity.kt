@@ -84,9 +84,9 @@ public class ManualConnectivity internal constructor(
         validated: Boolean = true,
     ) {
         publish {
-            val told = Facts(handle, blocked, suspended, validated)
-            if (told == facts) return
-            facts = told
+            val reported = Facts(handle, blocked, suspended, validated)
+            if (reported == facts) return
+            facts = reported
             ask { hub, now -> hub.available(now, handle, blocked, suspended, validated) }
         }
     }
@@ -99,9 +99,9 @@ public class ManualConnectivity internal constructor(
         validated: Boolean = true,
     ) {
         publish {
-            val told = factsOf(handle)?.copy(suspended = suspended, validated = validated)
-            if (told != null && told == facts) return
-            facts = told ?: facts
+            val reported = factsOf(handle)?.copy(suspended = suspended, validated = validated)
+            if (reported != null && reported == facts) return
+            facts = reported ?: facts
             ask { hub, now -> hub.capabilities(now, handle, suspended, validated) }
         }
     }
@@ -113,9 +113,9 @@ public class ManualConnectivity internal constructor(
         blocked: Boolean = true,
     ) {
         publish {
-            val told = factsOf(handle)?.copy(blocked = blocked)
-            if (told != null && told == facts) return
-            facts = told ?: facts
+            val reported = factsOf(handle)?.copy(blocked = blocked)
+            if (reported != null && reported == facts) return
+            facts = reported ?: facts
             ask { hub, now -> hub.blocked(now, handle, blocked) }
         }
     }

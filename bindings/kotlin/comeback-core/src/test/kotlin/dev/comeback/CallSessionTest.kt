@@ -365,11 +365,11 @@ class CallSessionTest {
         val post = RequestHead("POST", key = listOf("made"))
         outer.request(null, post, keyIsMade = true)
         outer.request(null, post, keyIsMade = false)
-        val step = World().session().failed(Outcome.failure(FailureKind.RESET, inner = outer.told))
+        val step = World().session().failed(Outcome.failure(FailureKind.RESET, inner = outer.innerRequests))
         assertEquals(StopReason.NotRepeatable, step.reason())
-        outer.told.forEach { it.ended(sentNothing = true) }
+        outer.innerRequests.forEach { it.ended(sentNothing = true) }
         outer.request(null, RequestHead("POST", key = listOf("the caller's")), keyIsMade = false)
-        assertIs<NextStep.Sleep>(World().session().failed(Outcome.failure(FailureKind.RESET, inner = outer.told)))
+        assertIs<NextStep.Sleep>(World().session().failed(Outcome.failure(FailureKind.RESET, inner = outer.innerRequests)))
     }
 
     @Test
@@ -377,7 +377,7 @@ class CallSessionTest {
         val world = World()
         val outer = OuterAttempt()
         outer.request(null, RequestHead("GET"), keyIsMade = false).ended(sentNothing = false, retryAfter = listOf("3"))
-        world.session().failed(Outcome.failure(FailureKind.OTHER_IO, inner = outer.told))
+        world.session().failed(Outcome.failure(FailureKind.OTHER_IO, inner = outer.innerRequests))
         val wait = world.heard.filterIsInstance<RetryEvent.WaitPlanned>().single()
         assertEquals(3 * SECOND to WaitReason.SERVER, wait.floorNanos to wait.why)
     }

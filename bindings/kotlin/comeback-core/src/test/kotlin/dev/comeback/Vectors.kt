@@ -107,7 +107,7 @@ private fun JsonObject.toInner(): List<InnerRequest> =
                 val policy = told.textOrNull("repeat")?.let { RetryPolicy.fromJson("""{"repeat": "$it"}""") }
                 request(policy, told.toRequestHead(), told.flag("key_is_made")).ended(told.flag("sent_nothing"))
             }
-        }.told
+        }.innerRequests
 
 internal fun JsonObject.toOutcome(): Outcome {
     val overrule = textOrNull("overrule")?.let { constant<OutcomeClass>(it) }

@@ -72,17 +72,17 @@ internal class Calls(
                 request.headers.filter { it.first.equals(name, ignoreCase = true) }.map { it.second }
             }
         // A key that the library makes is not among these headers, and would not count.
-        val told = outer.request(policy, head, keyIsMade = false)
+        val innerRequest = outer.request(policy, head, keyIsMade = false)
         val relayed = RelayedCall(comeback, request.label, isInner = true)
         try {
             return execute(request, once, relayed).also { response ->
-                told.ended(
+                innerRequest.ended(
                     sentNothing = false,
                     response.headers.filter { it.first.equals("Retry-After", ignoreCase = true) }.map { it.second },
                 )
             }
         } catch (thrown: IOException) {
-            told.ended(sentNothing = !relayed.mayHaveArrived)
+            innerRequest.ended(sentNothing = !relayed.mayHaveArrived)
             throw thrown
         }
     }
@@ -190,16 +190,16 @@ internal class Calls(
         while (true) {
             val news = native.receive()
             if (news.isEmpty()) return
-            for (told in news) {
-                val call = inFlight[told.call] ?: continue
+            for (message in news) {
+                val call = inFlight[message.call] ?: continue
                 try {
-                    told.event?.let(call::happened)
-                    if (comeback.isClosed) endIfWaiting(native, told.call, call)
-                    told.end?.let { end -> if (inFlight.remove(told.call) != null) call.ended(end) }
+                    message.event?.let(call::happened)
+                    if (comeback.isClosed) endIfWaiting(native, message.call, call)
+                    message.end?.let { end -> if (inFlight.remove(message.call) != null) call.ended(end) }
                 } catch (thrown: Throwable) {
                     // A fault in one call must not affect the others.
                     if (thrown is VirtualMachineError) throw thrown
-                    inFlight.remove(told.call)
+                    inFlight.remove(message.call)
                     call.abandoned(thrown)
                 }
             }

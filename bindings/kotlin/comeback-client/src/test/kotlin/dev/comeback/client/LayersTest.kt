@@ -26,7 +26,7 @@ class LayersTest {
                 val outer = OuterAttempt()
                 assertEquals(503, inside(outer) { ground.client.get(server.url) }.status)
                 assertEquals(1, server.count)
-                val told = outer.told.single()
+                val told = outer.innerRequests.single()
                 assertEquals(false to listOf("7"), told.sentNothing to told.retryAfter)
             }
         }
@@ -39,7 +39,7 @@ class LayersTest {
                 val refused = closedPort()
                 assertFailsWith<ClientException.Failed> { inside(outer) { ground.client.post("http://127.0.0.1:$refused/") } }
                 assertFailsWith<ClientException.Failed> { inside(outer) { ground.client.post(server.url) } }
-                assertEquals(listOf(true, false), outer.told.map { it.sentNothing })
+                assertEquals(listOf(true, false), outer.innerRequests.map { it.sentNothing })
                 assertEquals(1, server.count)
             }
         }

@@ -91,7 +91,7 @@ public class CallSession(
     private var events: ArrayList<RetryEvent>? = null
 
     /** How many of the events the listener has heard, or is just hearing. */
-    private var told = 0
+    private var eventsTold = 0
     private var isTelling = false
     private var failures: ArrayList<Throwable>? = null
 
@@ -391,8 +391,8 @@ public class CallSession(
 
     private fun nextUntold(): RetryEvent? =
         synchronized(this) {
-            val next = events?.getOrNull(told)
-            if (next == null) isTelling = false else told++
+            val next = events?.getOrNull(eventsTold)
+            if (next == null) isTelling = false else eventsTold++
             next
         }
 

@@ -35,7 +35,7 @@ public class Outcome private constructor(
          * @param bodyUntouched whether it is known that nothing of the request's body was handed out
          * @param overrule what the app's own `classify` said
          * @param wentOut the request as it left, where the driver saw it; null: as it came in
-         * @param inner what layers further in told of, [OuterAttempt.told]
+         * @param inner what layers further in told of, [OuterAttempt.innerRequests]
          */
         public fun response(
             status: Int,
@@ -58,7 +58,7 @@ public class Outcome private constructor(
          * @param bodyUntouched whether it is known that nothing of the request's body was handed out
          * @param overrule what the app's own `classify` said
          * @param wentOut the request as it left, where the driver saw it; null: as it came in
-         * @param inner what layers further in told of, [OuterAttempt.told]
+         * @param inner what layers further in told of, [OuterAttempt.innerRequests]
          */
         public fun failure(
             kind: FailureKind,

@@ -40,8 +40,8 @@ public class OuterAttempt(
     /** The keys that layers further in made in this attempt. */
     private var madeKeys: HashSet<String>? = null
 
-    /** All that was noted so far. */
-    public val told: List<InnerRequest>
+    /** All that layers further in have reported so far. */
+    public val innerRequests: List<InnerRequest>
         @Synchronized
         get() = requests?.toList().orEmpty()
 
@@ -68,7 +68,7 @@ public class OuterAttempt(
     }
 
     /** Time has ended the attempt, and with it the requests that were waiting for an answer. */
-    public fun isOutOfTime(): Unit = told.forEach { it.isOutOfTime() }
+    public fun isOutOfTime(): Unit = innerRequests.forEach { it.isOutOfTime() }
 
     @Synchronized
     private fun hasMadeKey(head: RequestHead) = madeKeys?.let { made -> head.key.any { it in made } } == true
@@ -130,10 +130,10 @@ public class Block : AutoCloseable {
     /** What was told so far, and whose request may be this block's. It stays with all further attempts. */
     private val perhaps = OuterAttempt()
 
-    public val told: List<InnerRequest> get() = perhaps.told
+    public val innerRequests: List<InnerRequest> get() = perhaps.innerRequests
 
     /** Whether one of them may have gone out that a layer with these [facts] does not repeat. */
-    public fun forbidsRepetition(facts: DriverFacts): Boolean = told.any { !it.sentNothing && !facts.mayRepeat(it.head) }
+    public fun forbidsRepetition(facts: DriverFacts): Boolean = innerRequests.any { !it.sentNothing && !facts.mayRepeat(it.head) }
 
     init {
         inProgress += this

@@ -72,7 +72,7 @@ public suspend fun <T> Comeback.retry(
             session.noteAttempt()
             val outer = OuterAttempt()
             val attempted = attempted(session, Attempt(number++, keys), outer, block)
-            val outcome = outcomeOf(attempted, classifier, transportExceptions) { outer.told + known.told }
+            val outcome = outcomeOf(attempted, classifier, transportExceptions) { outer.innerRequests + known.innerRequests }
             if (outcome == null) session.succeeded()
             val step = if (outcome == null) NextStep.Deliver else session.failed(outcome)
             val next = if (step is NextStep.Sleep) session.slept(step) else step
@@ -138,15 +138,15 @@ private fun outcomeOf(
     attempted: Result<*>,
     classifier: RetryClassifier,
     transports: Set<Class<out Throwable>>,
-    told: () -> List<InnerRequest>,
+    innerRequests: () -> List<InnerRequest>,
 ): Outcome? {
     val thrown = attempted.exceptionOrNull()
     val said = caught { if (thrown == null) classifier.ofResult(attempted.getOrNull()) else classifier.ofException(thrown) }.getOrNull()
-    said?.outcome?.let { return it(thrown, told()) }
+    said?.outcome?.let { return it(thrown, innerRequests()) }
     if (thrown == null) return null
     // An exception that the app classifies as a success is thrown, not retried.
     val kind = if (said != null) FailureKind.UNLISTED else kindOf(thrown, transports)
-    return checkNotNull(AttemptResult.failure(kind).outcome)(thrown, told())
+    return checkNotNull(AttemptResult.failure(kind).outcome)(thrown, innerRequests())
 }
 
 private fun kindOf(

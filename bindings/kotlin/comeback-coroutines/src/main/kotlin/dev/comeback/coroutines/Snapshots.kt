@@ -27,11 +27,11 @@ private class SnapshotFlow(
         val changed = Channel<Unit>(Channel.CONFLATED)
         // Subscribed before the first value is read, so that no change in between is lost.
         connectivity.subscribe { changed.trySend(Unit) }.use {
-            var told: NetworkSnapshot? = null
+            var emitted: NetworkSnapshot? = null
             while (true) {
                 val newest = value
-                if (newest != told) collector.emit(newest)
-                told = newest
+                if (newest != emitted) collector.emit(newest)
+                emitted = newest
                 changed.receive()
             }
         }

@@ -184,13 +184,13 @@ internal class Attempt(
     val wentOut: RequestHead? get() = inEngine?.request?.head(facts.keyHeader)
 
     /** What else was sent for it: by layers further in, and by plugins further in before the last. */
-    val told: List<InnerRequest>
+    val innerRequests: List<InnerRequest>
         get() {
-            val others = outer.told
+            val others = outer.innerRequests
             if (inEngine?.before == null) return others
             val before = OuterAttempt()
             for (request in earlier) before.request(loop.policy, head(request), keyIsMade = false).ended(request.sentNothing())
-            return others + before.told
+            return others + before.innerRequests
         }
 
     /** A key that replaced the call's key does not count. */
@@ -206,7 +206,7 @@ internal class Attempt(
     fun sentNothing(failure: Throwable?): Boolean {
         val last = inEngine ?: return false
         if (loop.mayBeSentElsewhere || loop.hasSentBefore || earlier.any { !it.sentNothing() } ||
-            outer.told.any { !it.sentNothing }
+            outer.innerRequests.any { !it.sentNothing }
         ) {
             return false
         }
@@ -223,7 +223,7 @@ internal class Attempt(
     ): T {
         val last = inEngine
         if (last == null || !last.isUnderWay || loop.mayBeSentElsewhere || loop.hasSentBefore || last.before != null ||
-            outer.told.isNotEmpty()
+            outer.innerRequests.isNotEmpty()
         ) {
             return ask(false)
         }

@@ -126,7 +126,10 @@ internal class AttemptWatch(
     private fun asked(sentNothing: Boolean): NextStep? =
         synchronized(this) {
             if (isOver || hasHead) return null
-            loop.session.interrupted(sentNothing, loop.body.isUntouched, attempt.told).also { attempt.isAbandoned = it is NextStep.Restart }
+            loop.session.interrupted(sentNothing, loop.body.isUntouched, attempt.innerRequests).also {
+                attempt.isAbandoned =
+                    it is NextStep.Restart
+            }
         }
 
     private suspend fun await(

@@ -29,25 +29,25 @@ internal class Below(
     private val call = request.executionContext
     private val madeKey = if (keyIsMade) request.attributes.getOrNull(MadeKey.KEY) else null
     private var inEngine: EngineRequest? = null
-    private var told: InnerRequest? = null
+    private var innerRequest: InnerRequest? = null
 
     override fun enters(request: HttpRequestBuilder) {
         // From here on it is told by itself.
         if (!setup.mayBeSentElsewhere) whole.ended(sentNothing = true)
-        told = outer.request(policy, request.head(facts.keyHeader), keyIsMade)
+        innerRequest = outer.request(policy, request.head(facts.keyHeader), keyIsMade)
         inEngine = setup.engine.entered(request, outer, facts, outer.path, body = null, job = null, before = inEngine)
     }
 
     override fun headCame(response: HttpResponse) {
         inEngine?.headCame()
         if (response.status.isSuccess()) madeKey?.succeeded(call)
-        told?.ended(sentNothing = false, response.headers.getAll(HttpHeaders.RetryAfter).orEmpty())
+        innerRequest?.ended(sentNothing = false, response.headers.getAll(HttpHeaders.RetryAfter).orEmpty())
     }
 
     override fun engineThrew(thrown: Throwable) {
         val inEngine = inEngine ?: return
         inEngine.threw(thrown)
         if (isOutOfTime(thrown)) inEngine.connections?.areSuspect()
-        told?.ended(!setup.mayBeSentElsewhere && inEngine.sentNothing())
+        innerRequest?.ended(!setup.mayBeSentElsewhere && inEngine.sentNothing())
     }
 }

@@ -301,7 +301,7 @@ internal class SendLoop(
                 bodyUntouched = body.isUntouched,
                 overrule = overrule,
                 wentOut = attempt.wentOut,
-                inner = attempt.told,
+                inner = attempt.innerRequests,
             ),
         )
     }
@@ -321,7 +321,7 @@ internal class SendLoop(
                 bodyUntouched = body.isUntouched,
                 overrule = hooks.classify(attempt.request, null, failure),
                 wentOut = attempt.wentOut,
-                inner = attempt.told,
+                inner = attempt.innerRequests,
             ),
         )
     }

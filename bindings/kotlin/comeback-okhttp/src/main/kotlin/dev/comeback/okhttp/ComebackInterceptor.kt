@@ -58,7 +58,7 @@ public class ComebackInterceptor
             val layer = CallLayer.of(call)
             // The outermost layer acts.
             if (layer.isActive) return tellOnSameCall(chain, setup.policyFor(chain.request()), layer)
-            val outer = OuterAttempt.onThisThread ?: layer.noted?.outer ?: chain.request().tag(OuterAttempt::class.java)
+            val outer = OuterAttempt.onThisThread ?: layer.innerCall?.outer ?: chain.request().tag(OuterAttempt::class.java)
             if (outer != null) return standDown(chain, layer, outer, code)
             val request = asNew(chain.request())
             val policy = setup.policyFor(request)
@@ -131,15 +131,15 @@ public class ComebackInterceptor
             outer: OuterAttempt,
             code: ClientCode,
         ): Response {
-            val noted = layer.noted
-            layer.noted = null
+            val innerCall = layer.innerCall
+            layer.innerCall = null
             // It may have become another request on its way here; then that one is told beside it.
-            if (noted != null && noted.original !== chain.request()) noted.isReplaced()
-            val inner = noted?.takeIf { it.original === chain.request() } ?: InnerCall(setup, outer, chain.request())
+            if (innerCall != null && innerCall.original !== chain.request()) innerCall.isReplaced()
+            val inner = innerCall?.takeIf { it.original === chain.request() } ?: InnerCall(setup, outer, chain.request())
             try {
                 return inner.proceed(chain, layer, code)
             } finally {
-                if (noted != null) OuterAttempt.stays(OnCallback(chain.call(), outer))
+                if (innerCall != null) OuterAttempt.stays(OnCallback(chain.call(), outer))
             }
         }
 

@@ -110,7 +110,14 @@ internal class NestedLayersTest(
     }
 
     /** What was told but for the call whose callback makes the others. */
-    private fun OuterAttempt.toldOf(way: Way) = if (way == Way.CALLBACK || way == Way.CALLBACK_ENQUEUED) told.drop(1) else told
+    private fun OuterAttempt.innerRequestsOf(way: Way) =
+        if (way == Way.CALLBACK ||
+            way == Way.CALLBACK_ENQUEUED
+        ) {
+            innerRequests.drop(1)
+        } else {
+            innerRequests
+        }
 
     @ParameterizedTest
     @EnumSource(Way::class)
@@ -120,7 +127,7 @@ internal class NestedLayersTest(
             val outer = OuterAttempt()
             assertEquals(503, way.send(outer, ground.calls(), ground.post()))
             assertEquals(1, ground.server.requestCount)
-            val told = outer.toldOf(way).single()
+            val told = outer.innerRequestsOf(way).single()
             assertEquals(false, told.sentNothing)
             assertEquals(listOf("7"), told.retryAfter)
             assertEquals(emptyList(), ground.events)
@@ -141,7 +148,7 @@ internal class NestedLayersTest(
                     .post("".toRequestBody())
                     .build(),
             )
-            assertEquals(listOf(true), outer.toldOf(way).map { it.sentNothing })
+            assertEquals(listOf(true), outer.innerRequestsOf(way).map { it.sentNothing })
         }
 
     @ParameterizedTest
@@ -150,7 +157,7 @@ internal class NestedLayersTest(
         ground().use { ground ->
             val outer = OuterAttempt()
             assertEquals(200, way.send(outer, ground.calls(RetryPolicy.OFF), ground.request()))
-            assertEquals(1, outer.toldOf(way).size)
+            assertEquals(1, outer.innerRequestsOf(way).size)
         }
 
     @ParameterizedTest
@@ -184,7 +191,7 @@ internal class NestedLayersTest(
                 }
             val outer = OuterAttempt()
             outer.block { ground.calls { dispatcher(Dispatcher(never)) }.newCall(ground.post()).future() }
-            assertEquals(listOf(false), outer.told.map { it.sentNothing })
+            assertEquals(listOf(false), outer.innerRequests.map { it.sentNothing })
         }
 
     @Test
@@ -197,10 +204,10 @@ internal class NestedLayersTest(
             val one = Executors.newSingleThreadExecutor()
             val calls = ground.calls { dispatcher(Dispatcher(one)) }
             assertEquals(200, Way.CALLBACK_ENQUEUED.send(outer, calls, ground.request()))
-            assertEquals(2, outer.told.size)
+            assertEquals(2, outer.innerRequests.size)
             assertEquals(null, CompletableFuture.supplyAsync({ OuterAttempt.onThisThread }, one).get())
             assertEquals(200, calls.newCall(ground.request()).future().outcome())
-            assertEquals(2, outer.told.size)
+            assertEquals(2, outer.innerRequests.size)
         }
 
     /** A client whose listener was set after Comeback, so that nobody knows where a call of it was enqueued. */
@@ -226,7 +233,7 @@ internal class NestedLayersTest(
                         .future()
                         .outcome(),
                 )
-                assertEquals(listOf(false), block.told.map { it.sentNothing })
+                assertEquals(listOf(false), block.innerRequests.map { it.sentNothing })
                 assertEquals(true, block.forbidsRepetition(RetryPolicy.DEFAULT.driverFacts!!))
                 assertEquals(
                     200,
@@ -236,7 +243,7 @@ internal class NestedLayersTest(
                         .future()
                         .outcome(),
                 )
-                assertEquals(2, block.told.size)
+                assertEquals(2, block.innerRequests.size)
             }
         }
 
@@ -256,7 +263,7 @@ internal class NestedLayersTest(
                     .newCall(request)
                     .future()
                     .outcome()
-                assertEquals(listOf(true), block.told.map { it.sentNothing })
+                assertEquals(listOf(true), block.innerRequests.map { it.sentNothing })
                 assertEquals(false, block.forbidsRepetition(RetryPolicy.DEFAULT.driverFacts!!))
             }
         }
@@ -284,7 +291,7 @@ internal class NestedLayersTest(
                         .future()
                         .outcome(),
                 )
-                assertEquals(emptyList<InnerRequest>(), block.told)
+                assertEquals(emptyList<InnerRequest>(), block.innerRequests)
             }
             ground.server.enqueue(status(503))
             val making = RetryPolicy { makeKey = true }
@@ -320,7 +327,7 @@ internal class NestedLayersTest(
                     .newCall(ground.post())
                     .future()
                     .outcome()
-                assertEquals(emptyList<InnerRequest>(), block.told)
+                assertEquals(emptyList<InnerRequest>(), block.innerRequests)
             }
         }
 
@@ -361,7 +368,7 @@ internal class NestedLayersTest(
                     .future()
                     .outcome(),
             )
-            assertEquals(emptyList<InnerRequest>(), outer.told)
+            assertEquals(emptyList<InnerRequest>(), outer.innerRequests)
         }
 
     @Test
@@ -437,7 +444,7 @@ internal class NestedLayersTest(
             val outer = OuterAttempt()
             assertEquals(200, outer.block { client.newCall(ground.request()).future() }.outcome())
             assertEquals(200, client.newCall(ground.request()).future().outcome())
-            assertEquals(1, outer.told.size)
+            assertEquals(1, outer.innerRequests.size)
             assertEquals(listOf("start", "end", "start", "end"), heard)
         }
 }

@@ -29,7 +29,7 @@ internal class CallLayer : AttemptSource {
         var replay: Replay? = null
 
         @Volatile
-        var noted: InnerCall? = null
+        var innerCall: InnerCall? = null
         var earlierOut: List<Request> = emptyList()
 
         @Volatile
@@ -62,17 +62,17 @@ internal class CallLayer : AttemptSource {
         }
 
     /** The call was made inside an attempt of a layer further out. */
-    var noted: InnerCall?
-        get() = rare?.noted
+    var innerCall: InnerCall?
+        get() = rare?.innerCall
         set(value) {
-            if (value != null || rare != null) rare().noted = value
+            if (value != null || rare != null) rare().innerCall = value
         }
 
     /** Those that left before [lastOut] in this attempt, redirects for instance. */
     val earlierOut: List<Request> get() = rare?.earlierOut.orEmpty()
 
     /** What layers further in told of in this attempt. Any thread may ask. */
-    val told: List<InnerRequest> get() = rare?.attempt?.told.orEmpty()
+    val innerRequests: List<InnerRequest> get() = rare?.attempt?.innerRequests.orEmpty()
 
     /** Whether Comeback is at work on the call just now. */
     val isActive: Boolean get() = state == ACTIVE

@@ -116,7 +116,7 @@ internal class CallRecord(
     private val replay = request.body?.takeIf { it.isReplayable() }?.let(::Replay)
 
     /** What layers further in told of in this attempt. */
-    val told: List<InnerRequest> get() = layer.told
+    val innerRequests: List<InnerRequest> get() = layer.innerRequests
 
     /** An attempt begins; [layer] is its call's. */
     fun attemptBegins(layer: CallLayer) {
@@ -232,7 +232,7 @@ internal class CallRecord(
                 bodyUntouched = isBodyUntouched,
                 overrule = overrule,
                 wentOut = wentOut,
-                inner = told,
+                inner = innerRequests,
             ),
         )
     }
@@ -261,7 +261,7 @@ internal class CallRecord(
                 bodyUntouched = isBodyUntouched,
                 overrule = hooks.classify(request, failed.exception),
                 wentOut = wentOut,
-                inner = told,
+                inner = innerRequests,
             ),
         )
     }
@@ -309,7 +309,7 @@ internal class CallRecord(
                     bodyUntouched = outlivesCut && isBodyUntouched,
                     overrule = overrule,
                     wentOut = wentOut,
-                    inner = told,
+                    inner = innerRequests,
                 ),
             )
         // A cancelled call has no next attempt, even if the core's clock is a little behind the timer's.

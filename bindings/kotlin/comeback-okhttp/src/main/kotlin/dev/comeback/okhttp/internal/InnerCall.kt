@@ -36,10 +36,10 @@ internal class InnerCall(
 
     /** The key that is this call's, which ends with it. */
     private val ownKey = request.tag(MadeKey::class.java).takeIf { request !== this.original }
-    private val told = outer.request(policy, head, keyIsMade = request !== this.original)
+    private val innerRequest = outer.request(policy, head, keyIsMade = request !== this.original)
 
     /** Another request, which is told by itself, goes in its place. */
-    fun isReplaced(): Unit = told.ended(sentNothing = true)
+    fun isReplaced(): Unit = innerRequest.ended(sentNothing = true)
 
     fun proceed(
         chain: Interceptor.Chain,
@@ -50,20 +50,20 @@ internal class InnerCall(
         try {
             layer.attemptBegins(outer)
             val age = setup.connections.ageFor(request.url, path())
-            told.whenOutOfTime = { setup.connections.areSuspect(age, request.url, layer.lastOut?.url ?: request.url) }
+            innerRequest.whenOutOfTime = { setup.connections.areSuspect(age, request.url, layer.lastOut?.url ?: request.url) }
             val listener = layer.listener(chain.call()).also { it.attemptBegins() }
             try {
                 val response = layer.asSent(layer.asOuter(chain.call(), isFound = true) { limited(chain, age).proceed(request) })
-                told.whenOutOfTime = null
+                innerRequest.whenOutOfTime = null
                 val isError = response.code >= FIRST_ERROR
                 ownKey?.ended(response)
-                told.ended(sentNothing = false, retryAfter = if (isError) response.headers("Retry-After") else emptyList())
+                innerRequest.ended(sentNothing = false, retryAfter = if (isError) response.headers("Retry-After") else emptyList())
                 return response
             } catch (thrown: IOException) {
-                if (listener.isCancelledByTimer || failureKind(thrown, listener).isOfTime) told.isOutOfTime()
+                if (listener.isCancelledByTimer || failureKind(thrown, listener).isOfTime) innerRequest.isOutOfTime()
                 ownKey?.ended(null)
                 val mayBeSentElsewhere = !setup.hooks.onlyThisClientSends && code.hasForeignFurtherIn
-                told.ended(sentNothing = !mayBeSentElsewhere && orNull { listener.neverSent(causesOf(thrown)) } == true)
+                innerRequest.ended(sentNothing = !mayBeSentElsewhere && orNull { listener.neverSent(causesOf(thrown)) } == true)
                 throw thrown
             }
         } finally {
@@ -94,11 +94,11 @@ internal fun tellOnSameCall(
 ): Response {
     val request = chain.request()
     val facts = policy.driverFacts ?: return chain.proceed(request)
-    val told = layer.attempt().request(policy, headOf(request, facts), keyIsMade = false)
+    val innerRequest = layer.attempt().request(policy, headOf(request, facts), keyIsMade = false)
     try {
         return chain.proceed(request)
     } catch (thrown: IOException) {
-        told.ended(sentNothing = layer.listener?.mayHaveSent?.not() ?: (layer.lastOut == null))
+        innerRequest.ended(sentNothing = layer.listener?.mayHaveSent?.not() ?: (layer.lastOut == null))
         throw thrown
     }
 }
@@ -127,7 +127,7 @@ internal class BlockNoting(
         override fun callStart(call: Call) {
             orNull {
                 val outer = OuterAttempt.onThisThread ?: madeIn ?: return
-                CallLayer.of(call).noted = InnerCall(setup, outer, call.request())
+                CallLayer.of(call).innerCall = InnerCall(setup, outer, call.request())
             }
         }
     }
