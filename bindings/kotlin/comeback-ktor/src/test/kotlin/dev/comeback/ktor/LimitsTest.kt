@@ -162,34 +162,6 @@ class LimitsTest {
         }
 
     @TestFactory
-    fun `with read_body an answer that breaks after its head goes again`(): List<DynamicTest> {
-        val whole = "0123456789".repeat(2_000)
-        val reading =
-            RetryPolicy {
-                base = 1.milliseconds
-                cap = 1.milliseconds
-                jitter = Jitter.NONE
-                readBody = 64 * 1024
-            }
-        return each(reading) { client ->
-            for (cut in listOf(0, 1, 100, 8_191, 8_192, 19_999)) {
-                ScriptedServer { number ->
-                    if (number == 1) {
-                        say("HTTP/1.1 200 X\r\nContent-Length: ${whole.length}\r\n\r\n${whole.take(cut)}")
-                        end()
-                    } else {
-                        status(200, whole)
-                    }
-                }.use { server ->
-                    val read = client.prepareGetText(server.url)
-                    assertEquals(whole, read, "cut after $cut")
-                    assertEquals(2, server.heads.size)
-                }
-            }
-        }
-    }
-
-    @TestFactory
     fun `beyond read_body the rest follows unread`(): List<DynamicTest> {
         val whole = "0123456789".repeat(20_000)
         return each(RetryPolicy { readBody = 1_000 }) { client ->
