@@ -1,4 +1,4 @@
-// Watches one attempt until its response head is there: ends it at its limit, and gives it up when the network it runs on is gone.
+// Watches one attempt until its response head arrives. It ends the attempt at its limit, and gives it up when the network it runs on is gone.
 package dev.comeback.ktor
 
 import dev.comeback.NetworkState
@@ -17,8 +17,8 @@ import kotlin.time.Duration.Companion.milliseconds
 import kotlin.time.Duration.Companion.nanoseconds
 
 /**
- * The limit goes by real time, and by the engine's own where its dispatcher has timers of its own, as a mocked engine's has in a test. A caller's virtual time ends no
- * attempt on a real network. A coroutine is made only when there is something to ask.
+ * The limit is measured in real time. If the engine's dispatcher has timers of its own, they measure it: a mocked engine in a test runs on virtual time. The
+ * caller's dispatcher has no part in it, so `runTest` does not end an attempt on a real network. A coroutine is started only when the core has to be asked.
  */
 internal class AttemptWatch(
     private val attempt: Attempt,
@@ -28,19 +28,19 @@ internal class AttemptWatch(
     () -> Unit {
     private var subscription: Subscription? = null
 
-    /** Of the engine's own time, or the one after the end. */
+    /** The limit by the engine's own timers, and later [GRACE]. */
     private var timer: DisposableHandle? = null
     private var asking: Job? = null
 
-    /** Made with [asking]: most attempts see no change. */
+    /** Made together with [asking]. Most attempts see no change of the network. */
     private var changes: Channel<Unit>? = null
     private var isOver = false
     private var hasHead = false
 
-    /** The limit was reached while there was nothing to end. */
+    /** The limit was reached, perhaps after a head had come. */
     private var isTimeOver = false
 
-    /** The attempt begins: [spentNanos] of what it may take are over, if it goes on with an earlier one. */
+    /** The attempt begins. If it goes on after a redirect, it has lasted for [spentNanos] already. */
     fun begin(spentNanos: Long) {
         orNull {
             limit.hardNanos?.let { beginLimit(it - spentNanos) }
@@ -58,7 +58,7 @@ internal class AttemptWatch(
         invoke()
     }
 
-    /** A response head is there: nothing ends the attempt any more, unless a plugin makes another request for it, or its body is a part of it. */
+    /** A response head has come. Nothing ends the attempt any more, unless its body is read within it or a plugin makes another request for it. */
     fun headCame(response: HttpResponse) {
         if (loop.facts.readBodyBytes != null && response.hasReadableBody) return
         synchronized(this) {
@@ -68,7 +68,7 @@ internal class AttemptWatch(
         unwatchNetwork()
     }
 
-    /** A request of the attempt goes out. After a head it is a further request, for instance with a fresh token; the attempt's limit stays the same. */
+    /** A request of the attempt goes out. After a head it is another one, for instance with a fresh token. The attempt's limit stays the same. */
     fun goesOut() {
         synchronized(this) {
             if (isOver || !hasHead) return
@@ -122,7 +122,7 @@ internal class AttemptWatch(
         }
     }
 
-    /** Null if there is nothing to ask about any more. */
+    /** The core's answer. Null: the attempt is over, or has its head. */
     private fun asked(sentNothing: Boolean): NextStep? =
         synchronized(this) {
             if (isOver || hasHead) return null
@@ -155,7 +155,7 @@ internal class AttemptWatch(
     private fun endAttempt() {
         synchronized(this) {
             if (isOver || hasHead) return
-            // It may take a moment to notice, and no more.
+            // The attempt may need a moment to stop. After that the caller goes on without it.
             timer =
                 loop.setup.client.coroutineContext
                     .runIn(GRACE.inWholeNanoseconds, attempt::leaveAlone)

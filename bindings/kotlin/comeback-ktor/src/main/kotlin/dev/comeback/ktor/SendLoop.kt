@@ -44,13 +44,13 @@ import kotlinx.coroutines.job
 import kotlin.coroutines.CoroutineContext
 
 /**
- * Drives one call in the coroutine that made it. It knows no rule: the core, asked through the session, has them all. Redirects go on with it.
+ * Drives one call in the coroutine that made it. It decides nothing: it asks the core, through the session. A redirect that is followed belongs to the same call.
  *
- * @param policy one that is not off
- * @param original the request as it came; what goes out are copies, and a redirect's request is another
- * @param began when the call began; earlier than this if a plugin further out sends its request again
+ * @param policy not `OFF`
+ * @param original the request as the plugin received it. Each attempt sends a copy; a redirect is a request of its own
+ * @param began when the call began. It is earlier than this loop if a plugin further out sends its request again
  * @param attemptBegan when the attempt in flight began
- * @param sentBefore how many requests a plugin further out has sent for the same call, before it sent this one
+ * @param sentBefore how many requests a plugin further out sent for the same call before this one
  */
 internal class SendLoop(
     val setup: Setup,
@@ -69,12 +69,12 @@ internal class SendLoop(
     /** See [Setup.mayBeSentElsewhere]. */
     val mayBeSentElsewhere: Boolean get() = setup.mayBeSentElsewhere
 
-    /** Tells this call from one whose request was made from this one's. */
+    /** Identifies this call: a request that an app copies from this call's request has the same attributes, but another job. */
     val executionContext: Job get() = original.executionContext
 
     val facts: DriverFacts get() = checkNotNull(policy.driverFacts)
 
-    /** The request's own, before an attempt's limits changed them: all copies of a request share them. */
+    /** The request's own timeouts. All copies of a request share one object, so they are read before an attempt's limits change it. */
     private val timeouts = original.getCapabilityOrNull(HttpTimeoutCapability)
 
     @Volatile
@@ -82,34 +82,34 @@ internal class SendLoop(
 
     private val reportsBefore = CallSession.reports
 
-    /** Made at the first need: most calls succeed at once, and nobody listens. */
+    /** Made when it is first needed. Most calls succeed at once and have no listener, and need none. */
     val session: CallSession get() = made ?: makeSession()
 
     /** What the next attempt may take. */
     val limit: Limit get() = made?.limit ?: facts.firstLimit(began, clientEnd())
 
-    /** As this call knows it. */
+    /** The network as this call sees it. */
     val network: CallNetwork = comeback.networkFor(facts, original.url.host)
 
-    /** What was known of it when the attempt in flight began. */
+    /** The network's snapshot when the attempt in flight began. */
     var noted: NetworkSnapshot = network.snapshot
         private set
 
-    /** Attempts begun so far. */
+    /** How many attempts have begun. */
     private var attempts = 0
 
-    /** Requests sent so far, as the client's own cap counts them. */
+    /** How many requests were sent. The client's own cap (`maxSendCount`) counts the same. */
     var sends: Int = sentBefore
         private set
 
     /** The request as it came in. */
     val head: RequestHead get() = original.head(facts.keyHeader)
 
-    /** Something of the attempt in flight, or of a call that this one goes on with, was sent by an earlier request. */
+    /** An earlier request of the attempt in flight was sent: a redirect was followed, or a plugin further out sent the call's request before. */
     var hasSentBefore: Boolean = sentBefore > 0
         private set
 
-    /** A redirect was handed out; the attempt goes on if it is followed. */
+    /** A redirect was returned. If it is followed, the attempt goes on. */
     var isRedirected: Boolean = false
         private set
 
@@ -118,7 +118,7 @@ internal class SendLoop(
     var isOver: Boolean = false
         private set
 
-    /** How much of what the attempt in flight may take is over. */
+    /** How long the attempt in flight has lasted. */
     fun spentNanos(): Long = (made?.now() ?: comeback.time.nanos()) - attemptBegan
 
     @Synchronized
@@ -136,14 +136,14 @@ internal class SendLoop(
             made = it
         }
 
-    /** When a timeout further out ends the whole call. */
+    /** When the timeout of an `HttpTimeout` further out ends the whole call; null if there is none. */
     private fun clientEnd(): Long? {
         if (!setup.isTimeoutOutside) return null
         val millis = timeouts?.requestTimeoutMillis?.takeIf { it < Long.MAX_VALUE / NANOS_PER_MILLI } ?: return null
         return began + millis * NANOS_PER_MILLI
     }
 
-    /** All that suspends is in this one function: each further one is an object more per call. */
+    /** Everything that suspends is in this one function, because each suspending function costs an object per call. */
     suspend fun run(
         sender: Sender,
         request: HttpRequestBuilder,
@@ -168,12 +168,12 @@ internal class SendLoop(
                 if (attempt.isCut) session.reached(attemptBegan + checkNotNull(limit.hardNanos))
                 endFromOutside(attempt, currentCoroutineContext())?.let { throw it }
                 if (attempt.isAbandoned) {
-                    // A response that came in that moment has lost its body to the end of its attempt.
+                    // A response that came at that moment is useless: its body ended with the attempt.
                     attempt.discard()
                     before = null
                     continue
                 }
-                // Who follows a redirect, or signs anew after a 401, sends it again within the same time.
+                // A plugin further out may send this request again, for a redirect or after a 401. The call's time goes on then.
                 if (!attempt.isPlainSuccess) request.attributes.put(RequestAttribute.KEY, this)
                 val step = withinSends(judged(attempt))
                 if (step !is NextStep.Sleep) return answered(attempt)
@@ -185,13 +185,13 @@ internal class SendLoop(
             }
         } catch (thrown: Throwable) {
             isOver = true
-            // Nothing new to a session that has ended already. What comes here otherwise is the end of the calling coroutine, or a fault of ours.
+            // A session that has ended ignores this. Otherwise the calling coroutine was cancelled, or this code has a bug.
             if (thrown is CancellationException) session.cancelled(kindOf(thrown)) else session.stopped(StopReason.Internal)
             throw thrown
         }
     }
 
-    /** A redirect that is followed goes on with the attempt it came in. Answers how much of the attempt's time is over. */
+    /** Begins an attempt, or goes on with the one that brought the redirect which is followed now. Returns how long the attempt has lasted. */
     private fun beginAttempt(): Long {
         if (isRedirected) {
             isRedirected = false
@@ -199,7 +199,7 @@ internal class SendLoop(
             return spentNanos()
         }
         hasSentBefore = sentBefore > 0
-        // The first has just begun.
+        // The first attempt began with the call.
         if (attempts > 0) {
             noted = session.noteAttempt()
             attemptBegan = session.now()
@@ -208,19 +208,19 @@ internal class SendLoop(
         return 0
     }
 
-    /** A copy for one attempt: its end must not be the call's, nor what plugins further in write into it the next one's. */
+    /** A copy for one attempt. The attempt's end must not end the call, and what plugins further in change must not reach the next attempt. */
     @OptIn(InternalAPI::class)
     private fun attemptRequest(
         request: HttpRequestBuilder,
         before: Attempt?,
     ): HttpRequestBuilder {
         val sent = HttpRequestBuilder().takeFrom(request)
-        // An attempt's limits may still be in the one that all copies share.
+        // The shared object may still hold the limits of an earlier attempt.
         timeouts?.let { sent.setCapability(HttpTimeoutCapability, it.copied()) }
         link(sent.executionContext as CompletableJob)
         if (attempts > 1) {
             hooks.modify(ComebackModifyRequestContext(request, before?.call?.response, before?.failure, attempts), sent)
-            // By these it was judged whether the request may go again.
+            // The core judged by these whether the request may be repeated, so a hook cannot change them.
             sent.method = request.method
             sent.body = request.body
             val key = request.headers[facts.keyHeader]
@@ -229,7 +229,7 @@ internal class SendLoop(
         return sent
     }
 
-    /** The call's end is the attempt's, but not the other way round; and the call is not over before the attempt is, whose response's body may be long. */
+    /** The call's end ends the attempt, but the attempt's end does not end the call. The call stays active until the attempt's response body has been read. */
     @OptIn(InternalCoroutinesApi::class)
     private fun link(attempt: CompletableJob) {
         val inCall = Job(executionContext)
@@ -237,7 +237,7 @@ internal class SendLoop(
         attempt.invokeOnCompletion { inCall.complete() }
     }
 
-    /** What is thrown if the caller, its client or a timeout around the call has ended it; null if the attempt speaks for itself. */
+    /** The exception to throw if the caller, the client or a timeout around the call ended it. Null: the attempt's own outcome counts. */
     @OptIn(InternalCoroutinesApi::class)
     private fun endFromOutside(
         attempt: Attempt,
@@ -249,20 +249,20 @@ internal class SendLoop(
             val kind = kindOf(if (isCallersEnd) context.job.getCancellationException() else thrown)
             if (kind == CancelKind.CALL_TIMEOUT) attempt.isOutOfTime()
             session.cancelled(kind, attempt.sentNothing(failure = null))
-            // The caller's own cancellation is shared, and gets nothing.
+            // The caller's cancellation is shared by other coroutines, so nothing is attached to it.
             if (!isCallersEnd) session.attachReportTo(checkNotNull(attempt.failure))
-            // Cancelled, and cut in the same moment: who cancelled hears of no timeout.
+            // The attempt reached its limit at the same moment. The caller cancelled, so it gets its cancellation.
             return if (isCallersEnd && attempt.isCut) context.job.getCancellationException() else thrown
         }
         if (attempt.isCut || attempt.isAbandoned) return null
         val failure = attempt.failure
-        // Somebody else's, for instance the engine's: neither ours to judge nor an attempt's failure.
+        // Another cancellation, for instance the engine's. It is thrown on, because it is not a failure of the attempt.
         if (failure !is CancellationException || failure is TimeoutCancellationException) return null
         session.cancelled(CancelKind.CALLER, attempt.sentNothing(failure = null))
         return thrown
     }
 
-    /** The client's own cap comes first: better the last answer than an exception that says so. */
+    /** Stops before the client's own cap would throw: the caller then gets the last answer. */
     private fun withinSends(step: NextStep): NextStep =
         if (step is NextStep.Sleep && sends >= hooks.maxSendCount) session.stopped(StopReason.Attempts) else step
 
@@ -335,13 +335,13 @@ internal class SendLoop(
 
     private fun isRedirect(status: Int) = status in 301..303 || status == 307 || status == 308
 
-    /** The call ends with the request, unless the redirect is followed before. */
+    /** The call succeeds when its request is complete, unless the redirect is followed before that. */
     private fun awaitFollowing() {
         isRedirected = true
         executionContext.invokeOnCompletion { if (it == null) succeeded() else session.cancelled(CancelKind.CALLER) }
     }
 
-    /** The answer, as the caller gets it: returned or thrown. */
+    /** Returns or throws the answer, as the caller gets it. */
     private fun answered(attempt: Attempt): HttpClientCall {
         val call = attempt.call
         if (call == null) {
@@ -353,13 +353,13 @@ internal class SendLoop(
         made?.report?.let {
             attempt.report = it
             if (!attempt.isPlainSuccess) attachToWhatIsThrown()
-            // A plugin further in may have answered with another request's.
+            // A plugin further in may have returned the answer of another request.
             call.attributes.put(RequestAttribute.KEY, attempt)
         }
         return call
     }
 
-    /** An answer that a validator further out makes an exception of, for instance because of `expectSuccess`. A cancellation is shared, and gets nothing. */
+    /** A validator further out may turn the answer into an exception, for instance because of `expectSuccess`. That exception gets the report. */
     @OptIn(InternalCoroutinesApi::class)
     private fun attachToWhatIsThrown() {
         executionContext.invokeOnCompletion(onCancelling = true) {
@@ -373,7 +373,7 @@ internal class SendLoop(
 
     private fun eventOf(attempt: Attempt) = ComebackRetryEventData(attempt.request, attempts, attempt.call?.response, attempt.failure)
 
-    /** What is thrown when a wait ends without a further attempt. */
+    /** The exception to throw when a wait ends without another attempt. */
     @OptIn(InternalCoroutinesApi::class)
     private fun ended(
         attempt: Attempt,
@@ -385,7 +385,7 @@ internal class SendLoop(
             session.attachReportTo(cancellation.unwrapCancellationException())
             return cancellation
         }
-        // Without a step, and not cancelled: the client was closed.
+        // There is no step and no cancellation: the client was closed.
         val reason = ((step ?: session.cancelled(CancelKind.CLOSED)) as? NextStep.Stop)?.reason ?: StopReason.Internal
         val response = attempt.call?.response
         if (response == null) {

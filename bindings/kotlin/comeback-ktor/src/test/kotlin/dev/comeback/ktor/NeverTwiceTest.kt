@@ -56,19 +56,7 @@ class NeverTwiceTest {
         engine: HttpClientEngineFactory<*>,
         policy: RetryPolicy = PAYMENT,
         after: HttpClientConfig<*>.() -> Unit = {},
-    ) : AutoCloseable {
-        val events = CopyOnWriteArrayList<RetryEvent>()
-        val comeback = Comeback { listener = RetryListener { events += it } }
-        val client =
-            HttpClient(engine) {
-                install(ComebackRetry) {
-                    comeback = this@Through.comeback
-                    this.policy = policy
-                }
-                after()
-            }
-
-        val failed: List<RetryEvent.AttemptFailed> get() = events.filterIsInstance<RetryEvent.AttemptFailed>()
+    ) : RecordedClient(engine, policy, after) {
         val finished: RetryEvent.Finished get() = events.filterIsInstance<RetryEvent.Finished>().single()
 
         /** What a keyless POST to [url] ends with: a status or an exception. */
@@ -82,11 +70,6 @@ class NeverTwiceTest {
                     configure()
                 }
             }.fold({ it.status.value }, { it })
-
-        override fun close() {
-            client.close()
-            comeback.close()
-        }
     }
 
     private fun each(

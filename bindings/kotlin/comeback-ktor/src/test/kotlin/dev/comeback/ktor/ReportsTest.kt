@@ -7,14 +7,18 @@ import dev.comeback.StopReason
 import dev.comeback.coroutines.retry
 import dev.comeback.mayHaveArrived
 import dev.comeback.retryReport
+import io.ktor.client.call.HttpClientCall
 import io.ktor.client.plugins.ClientRequestException
 import io.ktor.client.plugins.HttpResponseValidator
 import io.ktor.client.plugins.HttpSend
+import io.ktor.client.plugins.Sender
 import io.ktor.client.plugins.ServerResponseException
 import io.ktor.client.plugins.plugin
+import io.ktor.client.request.HttpRequestBuilder
 import io.ktor.client.request.get
 import io.ktor.client.request.header
 import io.ktor.client.request.post
+import io.ktor.http.HttpMethod
 import kotlinx.coroutines.CoroutineStart
 import kotlinx.coroutines.ExperimentalCoroutinesApi
 import kotlinx.coroutines.async
@@ -135,32 +139,31 @@ class ReportsTest {
             assertEquals(1, ground.sent.size)
         }
 
+    private fun assertNotRepeatable(
+        sent: Int,
+        plugin: suspend Sender.(HttpRequestBuilder) -> HttpClientCall,
+    ) = runTest {
+        val ground = MockEngineFixture(this)
+        val client = ground.client { status(503) }
+        client.plugin(HttpSend).intercept { plugin(it) }
+        assertEquals(StopReason.NotRepeatable, client.get("http://host/").retryReport?.reason)
+        assertEquals(sent, ground.sent.size)
+    }
+
     @Test
     fun `a GET that a plugin further in makes a POST is judged as one`() =
-        runTest {
-            val ground = MockEngineFixture(this)
-            val client = ground.client { status(503) }
-            client.plugin(HttpSend).intercept { request ->
-                request.method = io.ktor.http.HttpMethod.Post
-                execute(request)
-            }
-            assertEquals(StopReason.NotRepeatable, client.get("http://host/").retryReport?.reason)
-            assertEquals(1, ground.sent.size)
+        assertNotRepeatable(sent = 1) { request ->
+            request.method = HttpMethod.Post
+            execute(request)
         }
 
     @Test
     fun `a POST that a plugin further in sends before a GET is judged too`() =
-        runTest {
-            val ground = MockEngineFixture(this)
-            val client = ground.client { status(503) }
-            client.plugin(HttpSend).intercept { request ->
-                request.method = io.ktor.http.HttpMethod.Post
-                execute(request)
-                request.method = io.ktor.http.HttpMethod.Get
-                execute(request)
-            }
-            assertEquals(StopReason.NotRepeatable, client.get("http://host/").retryReport?.reason)
-            assertEquals(2, ground.sent.size)
+        assertNotRepeatable(sent = 2) { request ->
+            request.method = HttpMethod.Post
+            execute(request)
+            request.method = HttpMethod.Get
+            execute(request)
         }
 
     @Test
@@ -202,22 +205,10 @@ class ReportsTest {
     fun `a redirect that was answered and then refused has arrived, and is in doubt`() =
         runTest {
             val ground = MockEngineFixture(this)
-            val client =
-                ground.client { number ->
-                    if (number ==
-                        1
-                    ) {
-                        status(307, "Location" to "http://other/")
-                    } else {
-                        throw ConnectException("refused")
-                    }
-                }
-            val left =
-                runCatching {
-                    client.get(
-                        "http://host/",
-                    ) { retryPolicy(RetryPolicy(MockEngineFixture.STEADY) { maxAttempts = 1 }) }
-                }.exceptionOrNull()
+            val redirect = "Location" to "http://other/"
+            val client = ground.client { number -> if (number == 1) status(307, redirect) else throw ConnectException("refused") }
+            val once = RetryPolicy(MockEngineFixture.STEADY) { maxAttempts = 1 }
+            val left = runCatching { client.get("http://host/") { retryPolicy(once) } }.exceptionOrNull()
             assertTrue(assertNotNull(left).mayHaveArrived)
         }
 

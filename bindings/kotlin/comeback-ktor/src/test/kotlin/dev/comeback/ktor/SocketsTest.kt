@@ -49,32 +49,7 @@ class SocketsTest {
         after: HttpClientConfig<*>.() -> Unit = {},
         onFailure: () -> Unit = {},
         policy: RetryPolicy = QUICK,
-    ) : AutoCloseable {
-        val events = CopyOnWriteArrayList<RetryEvent>()
-        val comeback =
-            Comeback {
-                listener =
-                    RetryListener {
-                        events += it
-                        if (it is RetryEvent.AttemptFailed) onFailure()
-                    }
-            }
-        val client =
-            HttpClient(engine) {
-                install(ComebackRetry) {
-                    comeback = this@Through.comeback
-                    this.policy = policy
-                }
-                after()
-            }
-
-        val failed: List<RetryEvent.AttemptFailed> get() = events.filterIsInstance<RetryEvent.AttemptFailed>()
-
-        override fun close() {
-            client.close()
-            comeback.close()
-        }
-    }
+    ) : RecordedClient(engine, policy, after, onFailure)
 
     private fun each(test: suspend (HttpClientEngineFactory<*>) -> Unit): List<DynamicTest> =
         engines.map { (name, engine) -> dynamicTest(name) { runBlocking { withTimeout(2.minutes) { test(engine) } } } }
@@ -141,17 +116,12 @@ class SocketsTest {
         }
     }
 
-    @TestFactory
-    fun `a server that stalls is given up by the attempt's own timeout, and asked again`(): List<DynamicTest> =
+    private fun eachGivesUpTheStalled(through: (HttpClientEngineFactory<*>) -> Through): List<DynamicTest> =
         each { engine ->
             ScriptedServer { number -> if (number == 1) stall() else status(200) }.use { server ->
-                Through(engine, after = { install(HttpTimeout) { requestTimeoutMillis = 1500 } }).use { through ->
-                    assertEquals(
-                        200,
-                        through.client
-                            .get(server.url)
-                            .status.value,
-                    )
+                through(engine).use { through ->
+                    val answer = through.client.get(server.url)
+                    assertEquals(200, answer.status.value)
                     assertEquals(FailureKind.ATTEMPT_TIMEOUT, through.failed.single().failure)
                     assertEquals(2, server.heads.size)
                 }
@@ -159,21 +129,12 @@ class SocketsTest {
         }
 
     @TestFactory
+    fun `a server that stalls is given up by the attempt's own timeout, and asked again`(): List<DynamicTest> =
+        eachGivesUpTheStalled { Through(it, after = { install(HttpTimeout) { requestTimeoutMillis = 1500 } }) }
+
+    @TestFactory
     fun `a server that stalls is given up by the policy's limit, and asked again`(): List<DynamicTest> =
-        each { engine ->
-            ScriptedServer { number -> if (number == 1) stall() else status(200) }.use { server ->
-                Through(engine, policy = RetryPolicy(QUICK) { attemptTimeout = 1500.milliseconds }).use { through ->
-                    assertEquals(
-                        200,
-                        through.client
-                            .get(server.url)
-                            .status.value,
-                    )
-                    assertEquals(FailureKind.ATTEMPT_TIMEOUT, through.failed.single().failure)
-                    assertEquals(2, server.heads.size)
-                }
-            }
-        }
+        eachGivesUpTheStalled { Through(it, policy = RetryPolicy(QUICK) { attemptTimeout = 1500.milliseconds }) }
 
     @TestFactory
     fun `half a body of an answer that Ktor reads by itself is in doubt, and asked for again`(): List<DynamicTest> =
