@@ -21,6 +21,9 @@ internal interface Caller {
     /** It runs on Android's main thread. */
     val mustNotWait: Boolean
 
+    /** An attempt that does not end may be left alone: it runs on a thread that is not the caller's. */
+    val mayLeave: Boolean
+
     fun run(attempt: Attempt)
 
     /** Once, at the end. [isOnAttempt]: this thread is one that ran an attempt, and no other call waits for it. */
@@ -56,18 +59,22 @@ internal class AsyncLoop(
     private val time = comeback.time
 
     /** Null before the first attempt began, and for a call that Comeback does not look after. */
-    private var record: CallRecord? = null
-
     @Volatile
-    private var clientEnd: Long? = null
+    var record: CallRecord? = null
+        private set
+
+    /** When the client's own timeout ends the call; null: never. */
+    @Volatile
+    var clientEnd: Long? = null
+        private set
     private var isEntered = false
 
     /** How many attempts. */
     private var launched = 0
 
-    /** The newest attempt's call, until a wait begins. */
+    /** The newest attempt, until a wait begins. */
     @Volatile
-    var flying: Call? = null
+    var flying: Attempt? = null
         private set
 
     @Volatile
@@ -79,10 +86,13 @@ internal class AsyncLoop(
     @Volatile
     private var isTimedOut = false
 
+    /** Whether an attempt that does not end may be left alone. */
+    val mayLeave: Boolean get() = caller.mayLeave
+
     fun launch() {
         val left = clientEnd?.let { (it - time.nanos()).coerceAtLeast(1) }
         val attempt = Attempt(this, setup, call.callForAttempt(++launched, left), launchedAt = if (isEntered) time.nanos() else null)
-        call.listenTo(attempt.call) { flying = attempt.call }
+        call.listenTo(attempt.call) { flying = attempt }
         caller.run(attempt)
     }
 
@@ -133,7 +143,8 @@ internal class AsyncLoop(
         isOnAttempt: Boolean,
     ) {
         val record = record
-        if (attempt.call.isCanceled() && attemptEnd !is AttemptEnd.Cut) call.isCancelledWithin()
+        val isCut = attemptEnd is AttemptEnd.Cut || (attemptEnd is AttemptEnd.LeftAlone && attemptEnd.isCut)
+        if (attempt.call.isCanceled() && !isCut) call.isCancelledWithin()
         if (record == null) return over(endingOf(attemptEnd), isOnAttempt)
         proceed(record, isOnAttempt) {
             when (val settled = record.settled(attemptEnd, isCancelled = call.isCanceled())) {
@@ -226,17 +237,13 @@ internal class AsyncLoop(
             is AttemptEnd.Answered -> Ending.Answer(attemptEnd.response)
             is AttemptEnd.Failed -> Ending.Failure(attemptEnd.exception)
             is AttemptEnd.Broke -> Ending.Failure(attemptEnd.thrown)
-            is AttemptEnd.Cut -> error("a call without limits was cut")
+            is AttemptEnd.Cut, is AttemptEnd.LeftAlone -> error("a call without limits was cut")
         }
 
     /** The client's timeout ends neither this call any more, nor the attempt in flight and what is read of its answer. */
     fun endTimeout() {
         clientEnd = null
-        flying?.timeout()?.apply {
-            cancel()
-            // It may not have begun.
-            clearTimeout().clearDeadline()
-        }
+        flying?.endTimeout()
         wait?.endTimeout()
     }
 

@@ -3,6 +3,7 @@ package dev.comeback.okhttp.internal
 
 import dev.comeback.NetworkSnapshot
 import dev.comeback.Subscription
+import dev.comeback.driver.LimitTimer
 import dev.comeback.driver.NextStep
 import dev.comeback.driver.orNull
 import dev.comeback.okhttp.attemptNumber
@@ -33,8 +34,8 @@ internal class Attempt(
     /** FREE, ASKING, ENDED or GIVEN_UP; or, left by the thread that ran it to the one that is asking, how it ended. */
     private val turn = AtomicReference<Any>(FREE)
 
-    /** Where the request is: OUTSIDE the client's own layer, INSIDE it, connecting perhaps, or SENT by it; CLOSED, and it never goes out. */
-    private val exit = AtomicInteger(OUTSIDE)
+    /** Where the request is: QUEUED, OUTSIDE the client's own layer, INSIDE it, connecting perhaps, or SENT by it; CLOSED, and it never goes out. */
+    private val exit = AtomicInteger(QUEUED)
 
     private var record: CallRecord? = null
     private var began = 0L
@@ -56,9 +57,14 @@ internal class Attempt(
         }
     }
 
-    fun enqueue(): Unit = call.enqueue(this)
+    fun enqueue() {
+        // A later attempt's limits count from here: it may have to queue, behind attempts that do not end perhaps.
+        if (launchedAt != null) startLimits()
+        call.enqueue(this)
+    }
 
     fun execute() {
+        if (launchedAt != null) startLimits()
         val attemptEnd =
             try {
                 AttemptEnd.Answered(call.execute())
@@ -97,14 +103,14 @@ internal class Attempt(
     fun proceed(chain: Interceptor.Chain): Response {
         val record =
             try {
-                loop.entered(chain)?.also(::begin)
+                loop.entered(chain)?.also(::enter)
             } catch (thrown: Throwable) {
                 // OkHttp lets anything else kill the app.
                 throw thrown as? IOException ?: IOException("Comeback failed", thrown)
             }
         if (record == null) return loop.passed(chain)
         val limit = record.session.limit
-        val timer = limit.hardNanos?.let { CutTimer(call).apply { start(it - (time.nanos() - (launchedAt ?: began))) } }
+        if (launchedAt == null) startLimits()
         val attemptEnd =
             makeAttempt(
                 record.limited(chain, limit.inactivityNanos, noted.path),
@@ -112,10 +118,11 @@ internal class Attempt(
                 CallLayer.of(call),
                 record.facts,
                 record.code.runsAppsCode,
-                timer,
+                cutTimer,
             ) {
             }
         left = attemptEnd
+        stopLeaving()
         return when (attemptEnd) {
             is AttemptEnd.Answered -> {
                 attemptEnd.response
@@ -133,7 +140,87 @@ internal class Attempt(
                 attemptEnd.response?.let { orNull { it.close() } }
                 throw attemptEnd.exception ?: IOException("Canceled")
             }
+
+            is AttemptEnd.LeftAlone -> {
+                error("an attempt that ended was left alone")
+            }
         }
+    }
+
+    /** Unless it was left in the queue. */
+    @Synchronized
+    private fun enter(record: CallRecord) {
+        if (!exit.compareAndSet(QUEUED, OUTSIDE)) throw IOException("Canceled")
+        begin(record)
+    }
+
+    private var cutTimer: CutTimer? = null
+
+    @Volatile
+    private var leavings: List<LeaveTimer> = emptyList()
+
+    /** The attempt ends some time after its limit, whether OkHttp comes back or not. */
+    private inner class LeaveTimer(
+        val isCut: Boolean,
+    ) : LimitTimer() {
+        override fun reached() = setup.endedWaits.add { leave(isCut) }
+    }
+
+    private fun startLimits() {
+        val record = loop.record ?: return
+        val now = time.nanos()
+        record.session.limit.hardNanos?.let { hard ->
+            val left = hard - (now - (launchedAt ?: began))
+            cutTimer = CutTimer(call).apply { start(left) }
+            leaveIn(left, isCut = true)
+        }
+        loop.clientEnd?.let { leaveIn(it - now, isCut = false) }
+    }
+
+    private fun leaveIn(
+        nanos: Long,
+        isCut: Boolean,
+    ) {
+        if (!loop.mayLeave) return
+        val timer = LeaveTimer(isCut)
+        synchronized(this) { leavings = leavings + timer }
+        timer.start(nanos.coerceAtLeast(0) + PATIENCE_NANOS)
+    }
+
+    /** The call was cancelled, and with it this attempt. */
+    fun leaveSoon() {
+        if (left == null && loop.record != null) leaveIn(0, isCut = false)
+    }
+
+    private fun stopLeaving() {
+        for (timer in leavings) timer.stop()
+    }
+
+    /** The client's timeout does not end the call any more. */
+    fun endTimeout() {
+        call.timeout().apply {
+            cancel()
+            // It may not have begun.
+            clearTimeout().clearDeadline()
+        }
+        leavings.forEach { if (!it.isCut) it.stop() }
+    }
+
+    /**
+     * The attempt should have ended. From here on nothing of it goes out. If it has not gone out before, that is proof; else it may have arrived. Nobody
+     * waits for it: it holds its slot of the dispatcher until it comes back, so that no more than those can be left.
+     */
+    private fun leave(isCut: Boolean) {
+        val record = loop.record
+        if (record == null || left != null) return
+        val before =
+            synchronized(this) {
+                exit.getAndSet(CLOSED).also { if (it == QUEUED) begin(record) }
+            }
+        end(
+            AttemptEnd.LeftAlone(isCut, sentNothing = before != SENT && before != CLOSED, ranNothing = before == QUEUED),
+            isOnAttempt = false,
+        )
     }
 
     private fun begin(record: CallRecord) {
@@ -209,16 +296,23 @@ internal class Attempt(
         return false
     }
 
-    private fun end(attemptEnd: AttemptEnd) {
+    private fun end(
+        attemptEnd: AttemptEnd,
+        isOnAttempt: Boolean = true,
+    ) {
         stopListening()
         while (true) {
             when (turn.get()) {
                 FREE -> {
-                    if (turn.compareAndSet(FREE, ENDED)) return loop.settle(this, attemptEnd, isOnAttempt = true)
+                    if (!turn.compareAndSet(FREE, ENDED)) continue
+                    if (attemptEnd is AttemptEnd.LeftAlone) call.cancel()
+                    return loop.settle(this, attemptEnd, isOnAttempt)
                 }
 
                 ASKING -> {
-                    if (turn.compareAndSet(ASKING, attemptEnd)) return
+                    if (!turn.compareAndSet(ASKING, attemptEnd)) continue
+                    if (attemptEnd is AttemptEnd.LeftAlone) call.cancel()
+                    return
                 }
 
                 else -> {
@@ -233,6 +327,8 @@ internal class Attempt(
     private fun stopListening() {
         changes?.close()
         nextQuestion?.close()
+        cutTimer?.stop()
+        stopLeaving()
     }
 
     companion object {
@@ -245,6 +341,10 @@ internal class Attempt(
         private const val INSIDE = 1
         private const val SENT = 2
         private const val CLOSED = 3
+        private const val QUEUED = 4
+
+        /** How long after its cancel an attempt may take to end, before it is left. With two looks of the clock less than 100 ms. */
+        private const val PATIENCE_NANOS = 20_000_000L
 
         /** Made once: each `::class` is an object. */
         private val TYPE = Attempt::class

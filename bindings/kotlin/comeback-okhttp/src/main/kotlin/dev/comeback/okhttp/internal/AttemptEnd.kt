@@ -32,6 +32,19 @@ internal sealed class AttemptEnd {
         val response: Response?,
         val exception: IOException?,
     ) : AttemptEnd()
+
+    /**
+     * Its call was cancelled and it did not end: it goes on alone, and what it brings is closed.
+     *
+     * @property isCut it reached its own limit; else the caller or the client's timeout ended the call
+     * @property sentNothing by this client, and it never will
+     * @property ranNothing no code further in has run for it, and none will
+     */
+    class LeftAlone(
+        val isCut: Boolean,
+        val sentNothing: Boolean,
+        val ranNothing: Boolean,
+    ) : AttemptEnd()
 }
 
 /** The first status that is an error. */

@@ -187,6 +187,13 @@ internal class CallRecord(
                 settled(orInternal { judged(timeout, isCancelled) }, timeout)
             }
 
+            is AttemptEnd.LeftAlone -> {
+                val isOfTime = attemptEnd.isCut || cancelKind() == CancelKind.CALL_TIMEOUT
+                if (isOfTime) orNull(::isOutOfTime)
+                val thrown = if (isOfTime) InterruptedIOException("timeout") else IOException("Canceled")
+                settled(orInternal { judged(attemptEnd, thrown, isCancelled) }, thrown)
+            }
+
             is AttemptEnd.Broke -> {
                 isOver(null)
                 orNull { session.failed(Outcome.failure(FailureKind.UNLISTED, attemptEnd.thrown)) }
@@ -315,6 +322,33 @@ internal class CallRecord(
         // A cancelled call has no next attempt, even if the core's clock is a little behind the timer's.
         return if (outlivesCut) step else session.stopped(StopReason.Elapsed)
     }
+
+    /** The attempt is still at it, but not for this call. */
+    private fun judged(
+        leftAlone: AttemptEnd.LeftAlone,
+        thrown: IOException,
+        isCancelled: Boolean,
+    ): NextStep {
+        val sentNothing = leftAlone.ranNothing || (leftAlone.sentNothing && !mayBeSentElsewhere)
+        if (isCancelled) return session.cancelled(cancelKind(), sentNothing)
+        // Two attempts must not write one body at the same time.
+        if (!leftAlone.sentNothing && !isBodyLetGo()) return session.stopped(StopReason.BodyNotReplayable)
+        return session.failed(
+            Outcome.failure(
+                if (sentNothing) FailureKind.BEFORE_HEADERS else FailureKind.ATTEMPT_TIMEOUT,
+                thrown,
+                sentNothing = sentNothing,
+                bodyUntouched = leftAlone.ranNothing || isBodyUntouched,
+                overrule = hooks.classify(request, thrown),
+                wentOut = if (sentNothing) null else wentOut(layer.lastOut),
+                inner = told,
+            ),
+        )
+    }
+
+    /** Whether it is known that the latest attempt, which is still at it, does not write the body, and never will from now on. */
+    private fun isBodyLetGo(): Boolean =
+        request.body == null || (!hasForeignFurtherIn && !code.hasForeignNetworkInterceptors && replay?.letGo() == true)
 
     /** What is thrown when a wait ends without a further attempt. */
     fun ended(

@@ -105,7 +105,8 @@ internal class FactoryCall(
                 canceled = true
                 loop?.flying
             }
-        attempt?.cancel()
+        attempt?.call?.cancel()
+        attempt?.leaveSoon()
         loop?.endWait()
         if (attempt == null) listeners.forEach { it.canceled(this) }
     }
@@ -118,7 +119,7 @@ internal class FactoryCall(
     override fun addEventListener(eventListener: EventListener) {
         synchronized(listeners) {
             listeners += eventListener
-            loop?.flying?.addEventListener(eventListener)
+            loop?.flying?.call?.addEventListener(eventListener)
         }
     }
 
@@ -177,6 +178,8 @@ internal class FactoryCall(
     ) : Caller {
         override val mustNotWait: Boolean get() = false
 
+        override val mayLeave: Boolean get() = true
+
         override fun run(attempt: Attempt) = attempt.enqueue()
 
         override fun over(
@@ -219,6 +222,8 @@ internal class FactoryCall(
     private class Executed(
         override val mustNotWait: Boolean,
     ) : Caller {
+        override val mayLeave: Boolean get() = false
+
         private val attempts = LinkedBlockingQueue<Any>()
 
         override fun run(attempt: Attempt) {

@@ -28,28 +28,54 @@ internal class Replay(
         val isWhole: Boolean,
     )
 
-    private val earlier = ArrayList<Written>(1)
+    /** Shortest first. */
+    private var earlier = emptyList<Written>()
     private val latest = ArrayList<Written>(1)
+    private var writings = 0
+
+    /** How many attempts have begun or were left alone. */
+    private var attempt = 0
 
     /** A writing differed from an earlier attempt's. */
+    @Volatile
     var differs: Boolean = false
         private set
 
+    @Synchronized
     fun attemptBegins() {
-        earlier += latest
+        earlier = (earlier + latest).sortedBy { it.length }
         latest.clear()
-        earlier.sortBy { it.length }
+        attempt++
+    }
+
+    /** The attempt under way writes the body no more, though it goes on. False if it is just writing. */
+    @Synchronized
+    fun letGo(): Boolean {
+        attempt++
+        return writings == 0
     }
 
     /** Whether a request that announces [length] bytes can be the same as before. */
+    @Synchronized
     fun check(length: Long) {
         if (earlier.any { if (it.isWhole) it.length != length else it.length > length }) throw differing()
     }
 
-    fun writing(): Writing = Writing(this, earlier)
+    /** The body as the attempt under way writes it, and no other attempt may. */
+    @Synchronized
+    fun summed(): RequestBody = SummedBody(this, attempt)
 
+    @Synchronized
+    fun writing(of: Int): Writing {
+        if (of != attempt) throw IOException("Canceled")
+        writings++
+        return Writing(this, earlier)
+    }
+
+    @Synchronized
     fun add(written: Written) {
         latest += written
+        writings--
     }
 
     fun differing(): IOException {
@@ -155,16 +181,16 @@ internal class Writing(
     }
 }
 
-/** Writes [body] and lets [replay] see it. */
+/** Writes the body and lets [replay] see it. */
 private class SummedBody(
-    private val body: RequestBody,
     private val replay: Replay,
+    private val attempt: Int,
 ) : RequestBody() {
-    override fun contentType(): MediaType? = body.contentType()
+    override fun contentType(): MediaType? = replay.body.contentType()
 
-    override fun contentLength(): Long = body.contentLength()
+    override fun contentLength(): Long = replay.body.contentLength()
 
-    override fun writeTo(sink: BufferedSink): Unit = replay.writing().write(body, sink)
+    override fun writeTo(sink: BufferedSink): Unit = replay.writing(attempt).write(replay.body, sink)
 }
 
 /**
@@ -182,7 +208,7 @@ internal object ReplayCheck : OwnInterceptor {
         val request = chain.request()
         val replay = request.body?.let { replayOf(it, chain, at) } ?: return chain.proceed(request)
         request.header("Content-Length")?.toLongOrNull()?.let(replay::check)
-        val response = chain.proceed(request.newBuilder().method(request.method, SummedBody(replay.body, replay)).build())
+        val response = chain.proceed(request.newBuilder().method(request.method, replay.summed()).build())
         return response.newBuilder().request(request).build()
     }
 
