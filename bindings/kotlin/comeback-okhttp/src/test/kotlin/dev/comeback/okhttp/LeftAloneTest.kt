@@ -37,7 +37,7 @@ import kotlin.time.Duration.Companion.milliseconds
 
 @Timeout(60)
 internal class LeftAloneTest {
-    /** The first connection hangs until [release], whatever becomes of its call: nothing ends a socket factory. */
+    /** The first connection hangs until [release], whatever becomes of its call: without fast fallback nothing ends a socket factory. */
     private class HangingSockets : UnconnectedSockets() {
         private val made = AtomicInteger()
         val release = CountDownLatch(1)
@@ -66,7 +66,7 @@ internal class LeftAloneTest {
     fun `a POST whose connect hangs goes out once, with the next attempt, and not when the connect comes back`() {
         fixture().use { fixture ->
             val sockets = HangingSockets()
-            val factory = fixture.factory(policy(8)) { socketFactory(sockets) }
+            val factory = fixture.factory(policy(8)) { fastFallback(false).socketFactory(sockets) }
             assertEquals(200, factory.newCall(fixture.post()).future().outcome())
             sockets.release.countDown()
             sockets.isBack.await()
@@ -80,7 +80,12 @@ internal class LeftAloneTest {
         fixture().use { fixture ->
             for (isCancelled in listOf(false, true)) {
                 val sockets = HangingSockets()
-                val factory = fixture.factory { socketFactory(sockets).callTimeout(if (isCancelled) 0 else 150, TimeUnit.MILLISECONDS) }
+                val factory =
+                    fixture.factory {
+                        fastFallback(
+                            false,
+                        ).socketFactory(sockets).callTimeout(if (isCancelled) 0 else 150, TimeUnit.MILLISECONDS)
+                    }
                 val call = factory.newCall(fixture.post())
                 val future = call.future()
                 if (isCancelled) {
@@ -177,7 +182,7 @@ internal class LeftAloneTest {
                 }
             val factory =
                 fixture.factory(policy(3)) {
-                    socketFactory(allHang).dispatcher(okhttp3.Dispatcher().apply { maxRequestsPerHost = 1 })
+                    fastFallback(false).socketFactory(allHang).dispatcher(okhttp3.Dispatcher().apply { maxRequestsPerHost = 1 })
                 }
             val began = System.nanoTime()
             val failure = assertIs<IOException>(factory.newCall(fixture.post()).future().outcome())
@@ -213,7 +218,12 @@ internal class LeftAloneTest {
                 }
             val factory =
                 fixture.factory(policy(4)) {
-                    dns { listOf(LOOPBACK) }.socketFactory(slow).dispatcher(okhttp3.Dispatcher(Executors.newCachedThreadPool()).apply { maxRequestsPerHost = 64 })
+                    dns { listOf(LOOPBACK) }.fastFallback(false).socketFactory(slow).dispatcher(
+                        okhttp3.Dispatcher(Executors.newCachedThreadPool()).apply {
+                            maxRequestsPerHost =
+                                64
+                        },
+                    )
                 }
             val outcomes =
                 List(CALLS) { number ->
