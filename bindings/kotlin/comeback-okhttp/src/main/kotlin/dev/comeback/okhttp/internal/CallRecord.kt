@@ -341,7 +341,7 @@ internal class CallRecord(
                 bodyUntouched = leftAlone.ranNothing || isBodyUntouched,
                 overrule = hooks.classify(request, thrown),
                 wentOut = if (sentNothing) null else wentOut(layer.lastOut),
-                inner = told,
+                inner = innerRequests,
             ),
         )
     }
