@@ -6,10 +6,11 @@ import androidx.test.platform.app.InstrumentationRegistry
 import dev.comeback.InternalComebackApi
 import dev.comeback.NetworkState
 import org.junit.Assert.assertEquals
-import org.junit.Assert.assertNull
+import org.junit.Assert.assertThrows
 import org.junit.Test
 import org.junit.runner.RunWith
 import org.junit.runners.JUnit4
+import java.net.UnknownHostException
 import java.util.concurrent.CountDownLatch
 import java.util.concurrent.TimeUnit.SECONDS
 import java.util.concurrent.atomic.AtomicReference
@@ -31,14 +32,17 @@ internal class NetworkOnDevice {
     }
 
     @Test
-    fun aNameIsLookedUpOnTheDevicesNetworkPastItsMemory() {
+    fun aNameIsLookedUpOnTheDevicesNetworkByItsFinalDotToo() {
         AndroidConnectivity(instrumentation.targetContext).use { connectivity ->
             val known = CountDownLatch(1)
             connectivity.subscribe { if (connectivity.network != null) known.countDown() }
             if (connectivity.network != null) known.countDown()
             known.await(20, SECONDS)
-            // RFC 6761: never exists. That it is not found, and how fast, is the resolver's; that nothing is thrown and nothing hangs is ours.
-            assertNull(connectivity.lookUpAgain("absent.invalid"))
+            val network = checkNotNull(connectivity.network)
+            // RFC 6761: never exists. How fast that is found out is the resolver's; that nothing else is thrown and nothing hangs is ours.
+            for (name in listOf("absent.invalid", "absent.invalid.")) {
+                assertThrows(UnknownHostException::class.java) { connectivity.lookUp(network, name) }
+            }
         }
     }
 

@@ -58,11 +58,10 @@ public class AndroidConnectivity
 
         /** @suppress */
         @InternalComebackApi
-        override fun remembersFailureOn(network: Any?): Boolean = monitor.names.remembersFailureOn(network)
-
-        /** @suppress */
-        @InternalComebackApi
-        override fun lookUpAgain(host: String): List<InetAddress>? = monitor.names.lookUpAgain(host)
+        override fun lookUp(
+            network: Any,
+            host: String,
+        ): List<InetAddress>? = monitor.names.lookUp(network, host)
 
         public companion object {
             /** Held for as long as the process lives. */

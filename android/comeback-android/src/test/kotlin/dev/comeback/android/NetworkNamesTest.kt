@@ -1,11 +1,15 @@
-// Names that were not found, asked for again.
+// Names that were not found, asked for again on the default network.
 package dev.comeback.android
 
 import android.net.Network
+import dev.comeback.Comeback
+import dev.comeback.Connectivity
+import dev.comeback.InternalComebackApi
+import dev.comeback.ManualConnectivity
+import dev.comeback.driver.NameLookUp
 import org.junit.Assert.assertEquals
-import org.junit.Assert.assertFalse
 import org.junit.Assert.assertNull
-import org.junit.Assert.assertTrue
+import org.junit.Assert.assertThrows
 import org.junit.Test
 import org.junit.runner.RunWith
 import org.robolectric.RobolectricTestRunner
@@ -13,125 +17,98 @@ import java.net.InetAddress
 import java.net.UnknownHostException
 import kotlin.concurrent.thread
 
+@OptIn(InternalComebackApi::class)
 @RunWith(RobolectricTestRunner::class)
 internal class NetworkNamesTest {
     private val address = InetAddress.getByAddress("example.org", byteArrayOf(1, 2, 3, 4))
     private val wifi = MonitorFixture.network(1)
     private val cellular = MonitorFixture.network(2)
-    private val asked = ArrayList<Pair<String, Network>>()
-
-    private fun resolver(name: String) =
-        Resolver { network, _ ->
-            asked += name to network
+    private val asked = ArrayList<Pair<Network, String>>()
+    private val resolver =
+        Resolver { network, host ->
+            asked += network to host
             listOf(address)
         }
 
-    private fun names(
-        pastMemory: Resolver? = resolver("past memory"),
-        withMemory: Resolver = resolver("with memory"),
-        isOffline: () -> Boolean = { false },
-        network: () -> Network?,
-    ) = NetworkNames(pastMemory, withMemory, isOffline = isOffline, defaultNetwork = network)
-
     /** Off the main thread, as calls are. */
-    private fun NetworkNames.found(): List<InetAddress>? {
-        var found: List<InetAddress>? = null
-        thread { found = lookUpAgain("example.org") }.join()
-        return found
+    private fun <T> elsewhere(action: () -> T): T {
+        var result: Result<T>? = null
+        thread { result = runCatching(action) }.join()
+        return result!!.getOrThrow()
     }
 
+    private fun NameLookUp.found(): List<InetAddress>? = elsewhere { lookUp(network!!, "example.org") }
+
     @Test
-    fun `where memory can be passed by, it is, on the default network`() {
-        val names = names { wifi }
-        assertFalse(names.remembersFailureOn(names.network))
+    fun `the default network is asked by name`() {
+        val names = NetworkNames(resolver) { wifi }
+        assertEquals(wifi, names.network)
         assertEquals(listOf(address), names.found())
-        assertEquals(listOf("past memory" to wifi), asked)
+        assertEquals(listOf(wifi to "example.org"), asked)
     }
 
     @Test
-    fun `where it cannot, the default network is asked by name`() {
-        val names = names(pastMemory = null) { wifi }
-        assertTrue(names.remembersFailureOn(names.network))
-        assertEquals(listOf(address), names.found())
-        assertEquals(listOf("with memory" to wifi), asked)
-    }
-
-    @Test
-    fun `after a handover the new network is asked`() {
+    fun `a resolver that fails once and remembers it is asked again, and finds`() {
         var network = wifi
-        val names = names { network }
-        names.found()
-        network = cellular
-        names.found()
-        assertEquals(listOf(wifi, cellular), asked.map { it.second })
+        val remembered = HashSet<Pair<Network, String>>()
+        val names =
+            NetworkNames({ on, host ->
+                asked += on to host
+                // The server knows the name by now; what failed before is remembered.
+                if (on to host in remembered) throw UnknownHostException(host)
+                listOf(address)
+            }) { network }
+        val platform = object : Connectivity by ManualConnectivity(), NameLookUp by names {}
+        Comeback { connectivity = platform }.use { comeback ->
+            val memory = comeback.lookUpMemory
+            memory.notFound("example.org")
+            assertEquals(0, memory.nanosUntilAsked("example.org"))
+            remembered += wifi to "example.org"
+            assertThrows(
+                UnknownHostException::class.java,
+            ) { elsewhere { memory.lookUpAgain("example.org") { error("the network is known") } } }
+            assertEquals(0, memory.nanosUntilAsked("example.org"))
+            assertEquals(listOf(address), elsewhere { memory.lookUpAgain("example.org") { error("the network is known") } })
+            network = cellular
+            assertEquals(listOf(address), elsewhere { memory.lookUpAgain("example.org") { error("the network is known") } })
+        }
+        assertEquals(listOf(wifi to "example.org", wifi to "example.org.", cellular to "example.org"), asked)
     }
 
     @Test
-    fun `what failed on one network is not remembered on another`() {
-        var network: Network? = wifi
-        val names = names(pastMemory = null) { network }
-        val askedOn = names.network
-        network = cellular
-        assertFalse(names.remembersFailureOn(askedOn))
-        assertTrue(names.remembersFailureOn(names.network))
-    }
-
-    @Test
-    fun `what failed without a network, or on one that is lost, is not remembered on the next`() {
+    fun `without a network nobody is asked, and the next one remembers nothing`() {
         var network: Network? = null
-        val names = names(pastMemory = null, isOffline = { network == null }) { network }
-        assertFalse(names.remembersFailureOn(names.network))
+        val names = NetworkNames(resolver, isOffline = { network == null }) { network }
+        assertNull(names.found())
         val withoutNetwork = names.network
         network = wifi
-        assertFalse(names.remembersFailureOn(withoutNetwork))
-        val onWifi = names.network
-        network = null
-        assertFalse(names.remembersFailureOn(onWifi))
-    }
-
-    @Test
-    fun `as long as nothing is known of the network, failures are taken to be remembered`() {
-        var network: Network? = null
-        for (pastMemory in listOf(resolver("past memory"), null)) {
-            val names = names(pastMemory) { network }
-            network = null
-            assertTrue(names.remembersFailureOn(names.network))
-        }
-        val names = names(pastMemory = null) { network }
-        val unknown = names.network
-        network = wifi
-        assertTrue(names.remembersFailureOn(unknown))
-    }
-
-    @Test
-    fun `without a network nobody is asked`() {
-        assertNull(names { null }.found())
+        assertEquals(wifi, names.network)
+        assertEquals(false, withoutNetwork == names.network)
         assertEquals(emptyList<Any>(), asked)
     }
 
     @Test
-    fun `what a resolver throws is no answer`() {
-        assertNull(names(pastMemory = { _, host -> throw UnknownHostException(host) }) { wifi }.found())
-        assertNull(names(pastMemory = { _, _ -> throw NoSuchMethodError() }) { wifi }.found())
-        assertNull(names(pastMemory = { _, _ -> emptyList() }) { wifi }.found())
+    fun `as long as nothing is known of the network there is none to name`() {
+        assertNull(NetworkNames(resolver) { null }.network)
+    }
+
+    @Test
+    fun `that a name is not found is said, and what else a resolver throws is no answer`() {
+        assertThrows(UnknownHostException::class.java) { NetworkNames({ _, host -> throw UnknownHostException(host) }) { wifi }.found() }
+        assertNull(NetworkNames({ _, _ -> throw NoSuchMethodError() }) { wifi }.found())
+        assertNull(NetworkNames({ _, _ -> throw SecurityException() }) { wifi }.found())
+        assertNull(NetworkNames({ _, _ -> emptyList() }) { wifi }.found())
     }
 
     @Test
     fun `the main thread does not wait for an answer`() {
-        assertNull(names { wifi }.lookUpAgain("example.org"))
+        assertNull(NetworkNames(resolver) { wifi }.lookUp(wifi, "example.org"))
         assertEquals(emptyList<Any>(), asked)
     }
 
     @Test
-    fun `an app that is bound to another network is left alone, with what is remembered there`() {
-        val names = NetworkNames(resolver("past memory"), boundNetwork = { cellular }) { wifi }
-        assertNull(names.found())
-        assertTrue(names.remembersFailureOn(names.network))
-        assertEquals(emptyList<Any>(), asked)
-    }
-
-    @Test
-    fun `memory can be passed by from API 29 on`() {
-        assertEquals(android.os.Build.VERSION.SDK_INT < 29, NetworkNames { wifi }.remembersFailureOn(wifi))
+    fun `an app that is bound to another network is left alone`() {
+        assertNull(NetworkNames(resolver, boundNetwork = { cellular }) { wifi }.network)
+        assertEquals(wifi, NetworkNames(resolver, boundNetwork = { wifi }) { wifi }.network)
     }
 }

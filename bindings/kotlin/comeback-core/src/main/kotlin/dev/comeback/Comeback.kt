@@ -4,6 +4,8 @@ package dev.comeback
 import dev.comeback.driver.CallNetwork
 import dev.comeback.driver.ConnectionAges
 import dev.comeback.driver.DriverFacts
+import dev.comeback.driver.LookUpMemory
+import dev.comeback.driver.NameLookUp
 import dev.comeback.driver.SystemTime
 import dev.comeback.driver.Time
 import dev.comeback.driver.hurry
@@ -65,6 +67,14 @@ public class Comeback internal constructor(
      */
     @InternalComebackApi
     public val connectionAges: ConnectionAges by lazy { ConnectionAges(snapshot.path) }
+
+    /**
+     * How to ask for a name again.
+     *
+     * @suppress
+     */
+    @InternalComebackApi
+    public val lookUpMemory: LookUpMemory by lazy { LookUpMemory(time, connectivity as? NameLookUp) }
 
     /**
      * Whether [close] was called. Adapters then let requests pass.

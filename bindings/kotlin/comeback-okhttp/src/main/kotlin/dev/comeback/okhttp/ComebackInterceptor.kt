@@ -71,7 +71,6 @@ public class ComebackInterceptor
                 val network = comeback.networkFor(facts, request.url.host)
                 val noted = network.snapshot
                 val reportsBefore = CallSession.reports
-                val askedOn = setup.names?.network
                 var first: AttemptEnd? = null
                 if (goesAsItIs(chain, request, facts, noted)) {
                     first =
@@ -86,7 +85,7 @@ public class ComebackInterceptor
                             if (isAllThereIs(response)) return response
                         }
                 }
-                loop = BlockingLoop(chain, request, setup, policy, facts, layer, network, began, askedOn, code)
+                loop = BlockingLoop(chain, request, setup, policy, facts, layer, network, began, code)
                 return loop.run(noted, first, reportsBefore)
             } catch (thrown: Throwable) {
                 if (thrown.retryReport?.mayHaveArrived == false) told?.forEach { it.ended(sentNothing = true) }

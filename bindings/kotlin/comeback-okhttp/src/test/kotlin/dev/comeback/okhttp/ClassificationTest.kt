@@ -6,7 +6,6 @@ import dev.comeback.RetryReport
 import dev.comeback.RetryStoppedException
 import dev.comeback.StopReason
 import dev.comeback.driver.FailedLookUps
-import dev.comeback.okhttp.internal.failedLookUpNanos
 import dev.comeback.okhttp.internal.failureKind
 import dev.comeback.okhttp.internal.isInterrupt
 import okhttp3.internal.http2.ConnectionShutdownException
@@ -173,6 +172,5 @@ internal class ClassificationTest {
         assertEquals(0, FailedLookUps.cachedNanos("0"))
         assertEquals(3_000_000_000, FailedLookUps.cachedNanos(" 3 "))
         assertEquals(Long.MAX_VALUE, FailedLookUps.cachedNanos("-1"))
-        assertEquals(0, failedLookUpNanos { emptyList() })
     }
 }

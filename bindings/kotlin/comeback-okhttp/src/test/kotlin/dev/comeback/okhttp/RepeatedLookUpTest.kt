@@ -1,4 +1,4 @@
-// A name that was not found is asked for again where the platform knows how.
+// A name that was not found is asked for again, past what the platform remembers of it.
 package dev.comeback.okhttp
 
 import dev.comeback.Connectivity
@@ -7,163 +7,210 @@ import dev.comeback.ManualConnectivity
 import dev.comeback.RetryEvent
 import dev.comeback.RetryPolicy
 import dev.comeback.driver.NameLookUp
-import dev.comeback.okhttp.internal.RepeatedLookUp
 import okhttp3.Dns
 import okhttp3.Interceptor
+import okhttp3.OkHttpClient
 import okhttp3.Response
 import org.junit.jupiter.api.Test
 import org.junit.jupiter.api.Timeout
+import org.junit.jupiter.api.io.TempDir
+import org.junit.jupiter.params.ParameterizedClass
+import org.junit.jupiter.params.provider.EnumSource
+import java.io.File
 import java.net.InetAddress
 import java.net.UnknownHostException
+import java.util.concurrent.CopyOnWriteArrayList
 import java.util.concurrent.TimeUnit.SECONDS
 import java.util.concurrent.atomic.AtomicInteger
 import kotlin.test.assertEquals
 import kotlin.test.assertIs
 
 @Timeout(60)
-internal class RepeatedLookUpTest {
+@ParameterizedClass
+@EnumSource(Driver::class)
+internal class RepeatedLookUpTest(
+    private val driver: Driver,
+) {
+    /** Finds what is in [known], and on the networks named there. */
     private class Platform(
-        private val remembersFailures: Boolean = false,
+        private val known: Set<Pair<Any, String>> = emptySet(),
         private val hub: ManualConnectivity = ManualConnectivity(concernsLoopback = true),
-        private val found: List<InetAddress>? = listOf(LOOPBACK),
     ) : Connectivity by hub,
         NameLookUp {
-        val asked = AtomicInteger()
+        val asked = CopyOnWriteArrayList<Pair<Any, String>>()
 
         @Volatile
         override var network: Any? = "wifi"
 
-        override fun remembersFailureOn(network: Any?): Boolean = remembersFailures && network == this.network
-
-        override fun lookUpAgain(host: String): List<InetAddress>? {
-            asked.incrementAndGet()
-            return found
-        }
-    }
-
-    /** The network changes under one attempt, before any name is asked for. */
-    private class Handover(
-        private val platform: Platform,
-        private val inAttempt: Int = 1,
-    ) : Interceptor {
-        private val attempts = AtomicInteger()
-
-        override fun intercept(chain: Interceptor.Chain): Response {
-            if (attempts.incrementAndGet() == inAttempt) platform.network = "cellular"
-            return chain.proceed(chain.request())
+        override fun lookUp(
+            network: Any,
+            host: String,
+        ): List<InetAddress> {
+            asked += network to host
+            if (network to host !in known) throw UnknownHostException(host)
+            return listOf(LOOPBACK)
         }
     }
 
     private val policy =
         RetryPolicy {
             jitter = Jitter.NONE
-            maxAttempts = 2
+            baseMillis = 1_000
+            maxAttempts = 4
+            maxElapsedMillis = 60_000
         }
 
     private fun on(
-        platform: Platform,
-        driver: Driver = Driver.INTERCEPTOR,
+        platform: Platform?,
         test: (LoopbackFixture) -> Unit,
-    ) = LoopbackFixture(driver = driver, configureComeback = { connectivity = platform }).use(test)
+    ) = LoopbackFixture(driver = driver, configureComeback = { if (platform != null) connectivity = platform }).use(test)
 
-    private fun LoopbackFixture.floor() = heard<RetryEvent.WaitPlanned>().first().floorNanos
+    private fun LoopbackFixture.floors() =
+        heard<RetryEvent.WaitPlanned>().map {
+            SECONDS.convert(it.floorNanos, java.util.concurrent.TimeUnit.NANOSECONDS)
+        }
 
     @Test
-    fun `the second attempt finds the name past what the system remembers, and waits for no memory to fade`() {
-        val platform = Platform()
-        on(platform) { ground ->
-            assertEquals(200, ground.client(policy).outcomeOf(ground.request(host = ABSENT)))
-            assertEquals(1, platform.asked.get())
-            assertEquals(0, ground.floor())
+    fun `the second attempt asks on the default network, and waits for no memory to fade`() {
+        val platform = Platform(known = setOf("wifi" to ABSENT))
+        on(platform) { fixture ->
+            val calls = fixture.calls(policy)
+            assertEquals(200, calls.outcomeOf(fixture.request(host = ABSENT)))
+            assertEquals(listOf<Pair<Any, String>>("wifi" to ABSENT), platform.asked)
+            assertEquals(listOf(0L), fixture.floors())
+            // A later first attempt asks nobody: the connection serves it.
+            assertEquals(200, calls.outcomeOf(fixture.request(host = ABSENT)))
+            assertEquals(listOf(0, 0), fixture.received().map { it.connectionIndex })
         }
     }
 
     @Test
     fun `a first attempt asks as the client would`() {
         val platform = Platform()
-        on(platform) { ground ->
-            assertEquals(200, ground.client(policy).outcomeOf(ground.request()))
-            assertEquals(0, platform.asked.get())
+        on(platform) { fixture ->
+            assertEquals(200, fixture.calls(policy).outcomeOf(fixture.request()))
+            assertEquals(emptyList(), platform.asked)
         }
     }
 
     @Test
-    fun `where the platform remembers too, the memory of the same network is waited for`() {
-        on(Platform(remembersFailures = true)) { ground ->
-            assertEquals(200, ground.client(policy).outcomeOf(ground.request(host = ABSENT)))
-            assertEquals(SECONDS.toNanos(10), ground.floor())
+    fun `the third asks by the name with its final dot, and only the fourth waits for what is remembered`() {
+        val platform = Platform()
+        on(platform) { fixture ->
+            assertIs<UnknownHostException>(fixture.calls(policy).outcomeOf(fixture.request(host = ABSENT)))
+            assertEquals(listOf<Pair<Any, String>>("wifi" to ABSENT, "wifi" to "$ABSENT.", "wifi" to ABSENT), platform.asked)
+            // Asked at 1 s, and at 3 s; remembered until 11 s.
+            assertEquals(listOf(0L, 0L, 8L), fixture.floors())
         }
     }
 
     @Test
-    fun `where the platform remembers too, a handover in the attempt leaves its memory behind`() {
-        for (driver in Driver.entries) {
-            val platform = Platform(remembersFailures = true)
-            on(platform, driver) { ground ->
-                val calls = ground.calls(policy) { addInterceptor(Handover(platform)) }
-                assertEquals(200, calls.outcomeOf(ground.request(host = ABSENT)), "$driver")
-                assertEquals(0, ground.floor(), "$driver")
-            }
+    fun `another network remembers nothing`() {
+        val platform = Platform(known = setOf("cellular" to ABSENT))
+        on(platform) { fixture ->
+            val attempts = AtomicInteger()
+            val handover =
+                Interceptor { chain ->
+                    if (attempts.incrementAndGet() == 3) platform.network = "cellular"
+                    chain.proceed(chain.request())
+                }
+            assertEquals(200, fixture.calls(policy) { addInterceptor(handover) }.outcomeOf(fixture.request(host = ABSENT)))
+            assertEquals("cellular" to ABSENT, platform.asked.last())
+            assertEquals(listOf(0L, 0L), fixture.floors())
         }
     }
 
     @Test
-    fun `a handover before a call is none in it, nor one in an earlier attempt`() {
-        for (driver in Driver.entries) {
-            val platform = Platform(remembersFailures = true, found = null)
-            on(platform, driver) { ground ->
-                val calls = ground.calls(policy) { addInterceptor(Handover(platform, inAttempt = 2)) }
-                platform.network = "ethernet"
-                assertIs<UnknownHostException>(calls.outcomeOf(ground.request(host = ABSENT)), "$driver")
-                assertEquals(SECONDS.toNanos(10), ground.floor(), "$driver")
-            }
-            val steady = Platform(remembersFailures = true, found = null)
-            on(steady, driver) { ground ->
-                val three = RetryPolicy(policy) { maxAttempts = 3 }
-                val calls = ground.calls(three) { addInterceptor(Handover(steady, inAttempt = 1)) }
-                assertIs<UnknownHostException>(calls.outcomeOf(ground.request(host = ABSENT)), "$driver")
-                assertEquals(listOf(0, SECONDS.toNanos(10)), ground.heard<RetryEvent.WaitPlanned>().map { it.floorNanos }, "$driver")
-            }
+    fun `where nothing is known of networks, the second attempt asks by the name with its final dot`() =
+        on(platform = null) { fixture ->
+            assertIs<UnknownHostException>(fixture.calls(policy).outcomeOf(fixture.request(host = ABSENT)))
+            assertEquals(listOf(0L, 9L), fixture.floors().take(2))
         }
-    }
 
     @Test
-    fun `what the platform does not find either the system is asked for`() {
-        val platform = Platform(found = null)
-        on(platform) { ground ->
-            assertIs<UnknownHostException>(ground.client(policy).outcomeOf(ground.request(host = ABSENT)))
-            assertEquals(1, platform.asked.get())
+    fun `a name of one label is waited for`() =
+        on(platform = null) { fixture ->
+            fixture.calls(RetryPolicy(policy) { maxAttempts = 2 }).outcomeOf(fixture.request(host = "absent"))
+            assertEquals(listOf(10L), fixture.floors())
         }
-    }
 
     @Test
     fun `an app's own resolver keeps its word`() {
         val platform = Platform()
         val asked = AtomicInteger()
-        on(platform) { ground ->
-            val client =
-                ground.client(policy).newBuilder().dns(
-                    object : Dns {
-                        override fun lookup(hostname: String): List<InetAddress> =
-                            if (asked.incrementAndGet() == 1) throw UnknownHostException(hostname) else listOf(LOOPBACK)
-                    },
-                )
-            assertEquals(200, client.build().outcomeOf(ground.request(host = ABSENT)))
+        on(platform) { fixture ->
+            val resolver = Dns { if (asked.incrementAndGet() == 1) throw UnknownHostException(it) else listOf(LOOPBACK) }
+            assertEquals(200, fixture.calls(policy) { dns(resolver) }.outcomeOf(fixture.request(host = ABSENT)))
             assertEquals(2, asked.get())
-            assertEquals(0, platform.asked.get())
+            assertEquals(emptyList(), platform.asked)
+            assertEquals(listOf(0L), fixture.floors())
         }
     }
 
+    /** In a virtual machine of its own, whose names come from a file. */
     @Test
-    fun `all calls of a Comeback have one resolver, so that their connections are shared`() {
-        val platform = Platform()
-        on(platform) {
-            assertEquals(RepeatedLookUp.insteadOf(Dns.SYSTEM, platform), RepeatedLookUp.insteadOf(Dns.SYSTEM, platform))
-        }
+    fun `this machine's resolver finds the name at the second attempt, while it remembers the first`(
+        @TempDir folder: File,
+    ) {
+        val hosts = folder.resolve("hosts").apply { writeText("127.0.0.1 other.test\n") }
+        val java = File(System.getProperty("java.home"), "bin/java").path
+        val classPath = System.getProperty("surefire.test.class.path") ?: System.getProperty("java.class.path")
+        val process =
+            ProcessBuilder(java, "-Djdk.net.hosts.file=$hosts", "-cp", classPath, LateName::class.java.name, "$hosts", "$driver")
+                .redirectErrorStream(true)
+                .start()
+        val said = process.inputStream.bufferedReader().readText()
+        assertEquals(0, process.waitFor(), said)
+        assertEquals("200 after 2 attempts in time, Host: late.test", said.lines().last { it.isNotBlank() }, said)
     }
 
-    private companion object {
+    internal companion object {
         /** RFC 6761: never exists. */
         const val ABSENT = "absent.invalid"
+    }
+}
+
+/** The name appears in the file once the first look-up has failed. */
+internal object LateName {
+    @JvmStatic
+    fun main(arguments: Array<String>) {
+        val hosts = File(arguments[0])
+        val quick =
+            RetryPolicy {
+                jitter = Jitter.NONE
+                baseMillis = 100
+            }
+        val events = CopyOnWriteArrayList<RetryEvent>()
+        LoopbackFixture(
+            clock = dev.comeback.driver.SystemTime,
+            driver = Driver.valueOf(arguments[1]),
+            configureComeback = {
+                listener =
+                    dev.comeback.RetryListener {
+                        events += it
+                        if (it is RetryEvent.AttemptFailed) hosts.appendText("127.0.0.1 late.test\n127.0.0.1 late.test.\n")
+                    }
+            },
+        ).use { fixture ->
+            val began = System.nanoTime()
+            val status = fixture.calls(quick).outcomeOf(fixture.request(host = "late.test"))
+            val isInTime = System.nanoTime() - began < SECONDS.toNanos(9)
+            val host =
+                fixture
+                    .received()
+                    .single()
+                    .headers["Host"]
+                    .orEmpty()
+                    .substringBefore(':')
+            // Remembered still.
+            val remembered = runCatching { InetAddress.getByName("late.test") }.exceptionOrNull()
+            check(!isInTime || remembered is UnknownHostException) { "found: nothing had to be got past" }
+            println(
+                "$status after ${events.count {
+                    it is RetryEvent.AttemptFailed
+                } + 1} attempts ${if (isInTime) "in time" else "late"}, Host: $host",
+            )
+        }
+        System.exit(0)
     }
 }

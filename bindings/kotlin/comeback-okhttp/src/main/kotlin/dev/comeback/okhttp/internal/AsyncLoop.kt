@@ -112,7 +112,6 @@ internal class AsyncLoop(
         if (facts == null || comeback.isClosed || asksForUpgrade(request)) return null
         val began = time.nanos()
         clientEnd = clientEnd(call.timeout(), began, time)
-        val askedOn = setup.names?.network
         return CallRecord(
             request,
             setup,
@@ -123,7 +122,6 @@ internal class AsyncLoop(
             began,
             clientEnd,
             outlivesCut = true,
-            askedOn,
             code,
             CallLayer.of(chain.call()),
             keys = ::IdempotencyKeys,

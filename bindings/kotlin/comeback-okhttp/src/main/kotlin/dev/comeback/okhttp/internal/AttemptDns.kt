@@ -10,6 +10,7 @@ import okhttp3.internal.dns.LookupDnsCall
 import java.io.IOException
 import java.io.InterruptedIOException
 import java.net.InetAddress
+import java.net.UnknownHostException
 import java.util.concurrent.CountDownLatch
 import java.util.concurrent.SynchronousQueue
 import java.util.concurrent.ThreadPoolExecutor
@@ -30,7 +31,14 @@ internal class AttemptDns private constructor(
 ) : Dns {
     override fun lookup(hostname: String): List<InetAddress> {
         val call = callOnThread.get() ?: return resolver.lookup(hostname)
-        return LookUp(call, resolver, hostname).result()
+        val layer = CallLayer.find(call)
+        val asked = layer?.lookUpAgain?.takeIf { resolver === Dns.SYSTEM } ?: resolver
+        try {
+            return LookUp(call, asked, hostname).result()
+        } catch (notFound: UnknownHostException) {
+            layer?.notFound = hostname
+            throw notFound
+        }
     }
 
     /** OkHttp 5.5 asks a resolver this way if it needs no thread to wait. */

@@ -26,7 +26,6 @@ internal class BlockingLoop(
     private val layer: CallLayer,
     network: CallNetwork,
     private val began: Long,
-    askedOn: Any?,
     private val code: ClientCode,
 ) {
     private val comeback = setup.comeback
@@ -42,7 +41,6 @@ internal class BlockingLoop(
             began,
             clientEnd(call.timeout(), began, comeback.time),
             outlivesCut = false,
-            askedOn,
             code,
             layer,
             keys = layer::keys,

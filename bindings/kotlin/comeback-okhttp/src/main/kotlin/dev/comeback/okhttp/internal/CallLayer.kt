@@ -5,6 +5,7 @@ import dev.comeback.driver.AttemptSource
 import dev.comeback.driver.InnerRequest
 import dev.comeback.driver.OuterAttempt
 import okhttp3.Call
+import okhttp3.Dns
 import okhttp3.Request
 import okhttp3.Response
 import java.util.concurrent.atomic.AtomicIntegerFieldUpdater
@@ -34,6 +35,8 @@ internal class CallLayer : AttemptSource {
 
         @Volatile
         var attempt: OuterAttempt? = null
+        var lookUpAgain: Dns? = null
+        var notFound: String? = null
     }
 
     @Volatile
@@ -68,6 +71,20 @@ internal class CallLayer : AttemptSource {
             if (value != null || rare != null) rare().innerCall = value
         }
 
+    /** Looks up names in the place of [Dns.SYSTEM]; null: nobody does. */
+    var lookUpAgain: Dns?
+        get() = rare?.lookUpAgain
+        set(value) {
+            rare().lookUpAgain = value
+        }
+
+    /** The name that this attempt did not find. */
+    var notFound: String?
+        get() = rare?.notFound
+        set(value) {
+            rare().notFound = value
+        }
+
     /** Those that left before [lastOut] in this attempt, redirects for instance. */
     val earlierOut: List<Request> get() = rare?.earlierOut.orEmpty()
 
@@ -95,6 +112,8 @@ internal class CallLayer : AttemptSource {
             edit = null
             earlierOut = emptyList()
             attempt = outer
+            lookUpAgain = null
+            notFound = null
         }
     }
 

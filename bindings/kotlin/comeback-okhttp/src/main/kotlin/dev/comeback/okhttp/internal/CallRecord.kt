@@ -35,7 +35,6 @@ import java.io.InterruptedIOException
  * @param clientEnd the instant at which the client's own timeout ends the call; null: never
  * @param outlivesCut whether an attempt that was cut off may be followed by another
  * @param layer of the call of the attempt
- * @param askedOn where the first attempt asks for names, as [dev.comeback.driver.NameLookUp.network] says
  */
 internal class CallRecord(
     request: Request,
@@ -47,7 +46,6 @@ internal class CallRecord(
     began: Long,
     private val clientEnd: Long?,
     private val outlivesCut: Boolean,
-    private var askedOn: Any?,
     val code: ClientCode,
     private var layer: CallLayer,
     keys: () -> IdempotencyKeys,
@@ -86,8 +84,8 @@ internal class CallRecord(
     /** Of the connections that the latest attempt could begin on. */
     private var age: ConnectionAge? = null
 
-    /** Once a name was not found, where the platform can ask for it again. */
-    private var repeatedLookUp: RepeatedLookUp? = null
+    /** A name was not found. */
+    private var asksAgain = false
 
     /** The request as it goes out. */
     val outgoing: Request get() = request
@@ -124,6 +122,7 @@ internal class CallRecord(
         replay?.attemptBegins()
         layer.replay = replay
         layer.attemptBegins(outer = null)
+        if (asksAgain) layer.lookUpAgain = setup.lookUpAgain
     }
 
     /** From the next attempt on [listener] hears the events. */
@@ -141,10 +140,6 @@ internal class CallRecord(
     ): Interceptor.Chain {
         var limited = chain.limitedTo(inactivityNanos, facts.connectTimeoutNanos)
         if (!clientMayResend && limited.retryOnConnectionFailure) limited = limited.withRetryOnConnectionFailure(false)
-        repeatedLookUp?.let {
-            limited = limited.withDns(AttemptDns.of(it))
-            askedOn = setup.names?.network
-        }
         age = setup.connections.ageFor(request.url, path)
         return setup.connections.limited(limited, age)
     }
@@ -291,8 +286,12 @@ internal class CallRecord(
 
     /** How long the failure is remembered against the next attempt. */
     private fun failedLookUp(): Long {
-        repeatedLookUp = RepeatedLookUp.insteadOf(dns, setup.names)
-        return if (repeatedLookUp?.asksPastFailureOn(askedOn) == true) 0 else failedLookUpNanos(dns)
+        // Any other resolver is assumed to ask each time.
+        if (dns !== Dns.SYSTEM) return 0
+        val host = layer.notFound ?: request.url.host
+        if (!asksAgain) comeback.lookUpMemory.notFound(host)
+        asksAgain = true
+        return comeback.lookUpMemory.nanosUntilAsked(host)
     }
 
     private fun judged(

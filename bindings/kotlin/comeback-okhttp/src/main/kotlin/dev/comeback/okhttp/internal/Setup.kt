@@ -4,8 +4,8 @@ package dev.comeback.okhttp.internal
 import dev.comeback.Comeback
 import dev.comeback.RetryPolicy
 import dev.comeback.RetryReport
-import dev.comeback.driver.NameLookUp
 import dev.comeback.okhttp.ComebackOkHttp
+import okhttp3.Dns
 import okhttp3.Interceptor
 import okhttp3.OkHttpClient
 import okhttp3.Request
@@ -20,8 +20,8 @@ internal class Setup(
     val hooks = Hooks(options)
     val connections = Connections(comeback.connectionAges)
 
-    /** Null where the platform knows no better than the client how to look up names. */
-    val names = comeback.connectivity as? NameLookUp
+    /** Looks up a name after [Dns.SYSTEM] did not find one. */
+    val lookUpAgain = Dns { hostname -> comeback.lookUpMemory.lookUpAgain(hostname, Dns.SYSTEM::lookup) }
     val endedWaits = EndedWaits(comeback.time)
     private val client = SupportedClient(comeback)
 
