@@ -242,6 +242,7 @@ internal class Attempt(
             this.call = call
             // Complete, it lives on with the response's body.
             job.complete()
+            loop.staysActiveFor(job)
         }
     }
 

@@ -229,11 +229,16 @@ internal class SendLoop(
         return sent
     }
 
-    /** The call's end ends the attempt, but the attempt's end does not end the call. The call stays active until the attempt's response body has been read. */
+    /** The call's end ends the attempt, but the attempt's end does not end the call. */
     @OptIn(InternalCoroutinesApi::class)
     private fun link(attempt: CompletableJob) {
+        executionContext.invokeOnCompletion(onCancelling = true) { if (it != null) attempt.cancel(asCancellation(it)) }
+    }
+
+    /** The call stays active until the response body of its last [attempt] has been read. Ktor itself has read most bodies by now. */
+    fun staysActiveFor(attempt: Job) {
+        if (attempt.isCompleted) return
         val inCall = Job(executionContext)
-        inCall.invokeOnCompletion(onCancelling = true) { if (it != null) attempt.cancel(asCancellation(it)) }
         attempt.invokeOnCompletion { inCall.complete() }
     }
 

@@ -88,7 +88,8 @@ class LimitsTest {
         return began.elapsedNow()
     }
 
-    private fun Duration.assertInTime() = assertTrue(this in 300.milliseconds..600.milliseconds, "$this")
+    /** Much may run beside this; HangMatrixTest is strict. */
+    private fun Duration.assertInTime() = assertTrue(this in 300.milliseconds..1_300.milliseconds, "$this")
 
     @TestFactory
     fun `a virtual time that runs ahead ends no attempt on a real network`() =
