@@ -7,6 +7,7 @@ import dev.comeback.RetryPolicy
 import dev.comeback.StopReason
 import mockwebserver3.MockResponse
 import mockwebserver3.MockWebServer
+import mockwebserver3.RecordedRequest
 import mockwebserver3.SocketEffect.CloseSocket
 import okhttp3.Headers
 import okhttp3.Protocol
@@ -21,6 +22,8 @@ import org.junit.jupiter.params.provider.ValueSource
 import java.io.IOException
 import java.net.InetAddress
 import java.util.concurrent.CopyOnWriteArrayList
+import java.util.concurrent.CyclicBarrier
+import java.util.concurrent.TimeUnit
 import kotlin.test.assertEquals
 import kotlin.test.assertIs
 
@@ -76,6 +79,26 @@ internal class ClientResendsTest(
             assertEquals(200, calls.outcomeOf(ground.request()))
             assertEquals(3, ground.server.requestCount)
             assertEquals(if (resends == ClientResends.KEEP) 0 else 1, ground.heard<RetryEvent.AttemptFailed>().size)
+        }
+
+    /** The bound that docs/limits.md gives. */
+    @Test
+    fun `with keep OkHttp sends a GET again for each pooled connection that broke`() =
+        LoopbackFixture(driver = driver).use { fixture ->
+            val together = CyclicBarrier(POOLED)
+            val calls = fixture.calls(RetryPolicy { clientResends = ClientResends.KEEP })
+            fixture.server.dispatcher =
+                object : mockwebserver3.Dispatcher() {
+                    override fun dispatch(request: RecordedRequest): MockResponse {
+                        if (request.url.encodedPath == "/fill") together.await(10, TimeUnit.SECONDS)
+                        if (request.url.encodedPath == "/fill" || request.connectionIndex >= POOLED) return MockResponse()
+                        return MockResponse.Builder().onResponseStart(CloseSocket()).build()
+                    }
+                }
+            List(POOLED) { calls.newCall(fixture.request(path = "/fill")).future() }.forEach { it.get(10, TimeUnit.SECONDS).close() }
+            assertEquals(200, calls.outcomeOf(fixture.request(path = "/once")))
+            assertEquals(POOLED + 1, fixture.received().count { it.url.encodedPath == "/once" })
+            assertEquals(emptyList(), fixture.heard<RetryEvent.AttemptFailed>())
         }
 
     @ParameterizedTest
@@ -207,6 +230,9 @@ internal class ClientResendsTest(
         }
 
     internal companion object {
+        /** What OkHttp's pool keeps idle. */
+        const val POOLED = 5
+
         @JvmStatic
         fun policies(): List<RetryPolicy> = listOf(RetryPolicy.DEFAULT, RetryPolicy.READ, RetryPolicy.PAYMENT, RetryPolicy.BATCH)
 
