@@ -64,6 +64,7 @@ internal fun attachReport(
     forbidsRepetition: Boolean = false,
 ) {
     contained {
+        last.copiedFrom()?.let { attachReport(report, it, earlier, forbidsRepetition) }
         val attachment = last.attachment()
         if (attachment != null) {
             attachment.report = report
@@ -81,6 +82,13 @@ internal fun attachReport(
 
 /** Whether its call was not tried again because its request must not be repeated. */
 internal val RetryReport.refusedToRepeat: Boolean get() = reason == StopReason.NotRepeatable || reason == StopReason.BodyNotReplayable
+
+/**
+ * What coroutines made this copy of, to give it the stack of who awaited it; null if it is none. The next one who awaits gets a copy of the original, and what
+ * was attached to this one is lost.
+ */
+private fun Throwable.copiedFrom(): Throwable? =
+    cause?.takeIf { it.javaClass == javaClass && stackTrace.any { frame -> frame.className.startsWith("_COROUTINE") } }
 
 /** How many reports were attached so far. */
 internal val reportsAttached = AtomicLong()

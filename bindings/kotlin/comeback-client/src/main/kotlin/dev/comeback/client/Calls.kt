@@ -63,7 +63,9 @@ internal class Calls(
         request: ClientRequest,
         policy: RetryPolicy,
     ): ClientResponse {
-        val outer = OuterAttempt.onThisThread ?: return execute(request, policy, RelayedCall(comeback, request.label))
+        val outer =
+            OuterAttempt.onThisThread
+                ?: return execute(request, policy, RelayedCall(comeback, request.label, keyIsMade = makesKey(request, policy)))
         // The outermost layer acts: here the request goes once, and that layer hears of it.
         val once = if (policy.driverFacts == null) policy else RetryPolicy(policy) { maxAttempts = 1 }
         val keyHeader = (policy.driverFacts ?: checkNotNull(RetryPolicy.DEFAULT.driverFacts)).keyHeader
@@ -85,6 +87,16 @@ internal class Calls(
             innerRequest.ended(sentNothing = !relayed.mayHaveArrived)
             throw thrown
         }
+    }
+
+    /** Whether the library does. */
+    private fun makesKey(
+        request: ClientRequest,
+        policy: RetryPolicy,
+    ): Boolean {
+        val facts = policy.driverFacts ?: return request.makeKey
+        return (request.makeKey || facts.makesKey(request.method)) &&
+            request.headers.none { it.first.equals(facts.keyHeader, ignoreCase = true) }
     }
 
     private suspend fun execute(

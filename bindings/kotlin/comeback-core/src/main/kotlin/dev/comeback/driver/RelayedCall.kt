@@ -17,6 +17,7 @@ import java.util.Locale
  * (`connect_refused`). It computes no rule.
  *
  * @param isInner a layer further out acts, and tells the listener and the caller by itself
+ * @param keyIsMade the library makes the request's key
  *
  * @suppress
  */
@@ -25,6 +26,7 @@ public class RelayedCall(
     private val comeback: Comeback,
     private val label: String?,
     private val isInner: Boolean = false,
+    private val keyIsMade: Boolean = false,
 ) {
     private val id by lazy(LazyThreadSafetyMode.NONE) { comeback.nextCallId() }
     private val events = ArrayList<RetryEvent>(2)
@@ -92,7 +94,7 @@ public class RelayedCall(
 
     /** Attaches [report] to the exception this call ends with. */
     public fun attachReportTo(thrown: Throwable) {
-        report?.let { attachReport(it, thrown, emptyList(), it.mayHaveArrived && it.refusedToRepeat) }
+        report?.let { attachReport(it, thrown, emptyList(), it.mayHaveArrived && (keyIsMade || it.refusedToRepeat)) }
     }
 
     private fun tell(event: RetryEvent) {

@@ -7,6 +7,31 @@ import dev.comeback.RetryPolicy
 /** What is around the driver. */
 internal enum class Outer { NOTHING, RETRY }
 
+/** How a call comes about that is inside a block. */
+internal enum class Made {
+    /** As the driver's name says, in the block's coroutine. */
+    PLAINLY,
+
+    /** The call object is there before the block, which enqueues it. */
+    BEFORE,
+
+    /** By the callback of another call that the block enqueued. */
+    IN_CALLBACK,
+
+    /** In a `runBlocking` on the block's thread. */
+    IN_RUN_BLOCKING,
+
+    /** In a scope of its own, whose result the block awaits. The layer further in cannot know, and acts too. */
+    IN_SCOPE,
+
+    /** Enqueued on a client whose event listener was set after Comeback. The layer further in cannot know, and acts too. */
+    UNNOTED,
+    ;
+
+    /** The layer inside acts by itself. */
+    val isUnknown: Boolean get() = this == IN_SCOPE || this == UNNOTED
+}
+
 internal enum class Driver(
     val isKtor: Boolean = false,
     val isOkHttp: Boolean = false,
@@ -166,9 +191,11 @@ internal data class Cell(
     val send: Send,
     val fault: Fault,
     val preset: Preset,
+    val made: Made = Made.PLAINLY,
 ) {
     val name: String =
-        listOf(outer, driver, inner, send, fault, preset).joinToString("/") { it.name.lowercase().replace('_', '-') }
+        listOfNotNull(outer, driver, inner, send, fault, preset, made.takeIf { it != Made.PLAINLY })
+            .joinToString("/") { it.name.lowercase().replace('_', '-') }
 
     val policy: RetryPolicy get() = preset.policy(makesKey = send == Send.POST_MADE, isLate = fault == Fault.LATE)
 
@@ -199,9 +226,48 @@ internal fun impossible(
         else -> null
     }
 
+/** What such a failure leaves behind is an exception. An error status does not say by itself that a layer gave it up. */
+private val EXCEPTIONS = setOf(Fault.OK, Fault.RESET_BEFORE, Fault.RESET_AFTER, Fault.REFUSED, Fault.DROPPED)
+
+/** Why a call cannot come about in this way, or nothing is learnt from it; null if it can. */
+private fun unmakeable(cell: Cell): String? =
+    when {
+        cell.made == Made.PLAINLY -> {
+            null
+        }
+
+        cell.outer != Outer.RETRY -> {
+            "there is no block to be inside of"
+        }
+
+        cell.inner != Inner.NOTHING -> {
+            "what is further in than the call does not know how it was made"
+        }
+
+        cell.made == Made.BEFORE || cell.made == Made.IN_CALLBACK -> {
+            "only OkHttp's calls are objects, and are enqueued".takeIf {
+                cell.driver != Driver.ENQUEUED && cell.driver != Driver.FACTORY
+            } ?: "before the block there is no attempt's key".takeIf { cell.made == Made.BEFORE && cell.send == Send.POST_ATTEMPT_KEY }
+        }
+
+        cell.made == Made.UNNOTED -> {
+            "only the interceptor needs the client's listener".takeIf { cell.driver != Driver.ENQUEUED }
+        }
+
+        cell.made == Made.IN_SCOPE -> {
+            "that a status was given up in a scope of its own nobody can know".takeIf { cell.fault !in EXCEPTIONS }
+        }
+
+        else -> {
+            null
+        }
+    }
+
 /** Why these do not go together; null if they do. */
 private fun senseless(cell: Cell): String? =
     when {
+        unmakeable(cell) != null -> unmakeable(cell)
+
         cell.send == Send.POST_ATTEMPT_KEY && cell.outer != Outer.RETRY -> "only a block has an attempt's key"
 
         cell.fault == Fault.UNAUTHORIZED && !cell.inner.failsToRefresh -> "401 is for a refresh that fails"
@@ -223,7 +289,9 @@ internal fun allCells(): List<Cell> {
             for (outer in Outer.entries) {
                 for (send in Send.entries) {
                     for (fault in Fault.entries) {
-                        for (preset in Preset.entries) cells += Cell(outer, driver, inner, send, fault, preset)
+                        for (preset in Preset.entries) {
+                            for (made in Made.entries) cells += Cell(outer, driver, inner, send, fault, preset, made)
+                        }
                     }
                 }
             }

@@ -8,11 +8,14 @@ import dev.comeback.okhttp.comeback
 import dev.comeback.okhttp.retryPolicy
 import dev.comeback.okhttp.retryReport
 import kotlinx.coroutines.Dispatchers
+import kotlinx.coroutines.future.await
 import kotlinx.coroutines.runInterruptible
 import okhttp3.Authenticator
 import okhttp3.Cache
 import okhttp3.Call
+import okhttp3.Callback
 import okhttp3.Dispatcher
+import okhttp3.EventListener
 import okhttp3.FormBody
 import okhttp3.Interceptor
 import okhttp3.OkHttpClient
@@ -22,6 +25,8 @@ import okhttp3.Response
 import okio.Buffer
 import java.io.IOException
 import java.nio.file.Files
+import java.util.concurrent.CompletableFuture
+import java.util.concurrent.ConcurrentLinkedQueue
 import java.util.concurrent.TimeUnit.MILLISECONDS
 
 internal class OkHttpRig(
@@ -37,41 +42,91 @@ internal class OkHttpRig(
         val isFactory = cell.driver == Driver.FACTORY
         if (!isFactory) builder.comeback(Comebacks.first, cell.policy) { label = { it.tag(String::class.java) } }
         builder.putInside(cell, server)
+        if (cell.made == Made.UNNOTED) builder.eventListener(object : EventListener() {})
         val client = builder.build()
         calls =
             if (isFactory) Comebacks.first.callFactory(client, cell.policy) { label = { it.tag(String::class.java) } } else client
     }
 
+    /** One for each attempt. */
+    private val before = ConcurrentLinkedQueue<Call>()
+
+    override fun prepare(key: String?) {
+        if (cell.made == Made.BEFORE) repeat(cell.preset.maxAttempts) { before += calls.newCall(request(key)) }
+    }
+
     override suspend fun call(key: String?): Answer {
-        val url = if (cell.inner.startsWithOther) FaultServer.REFUSED_URL + "/main" else server.mainUrl
-        val request =
-            Request
-                .Builder()
-                .url(url)
-                .tag(String::class.java, label)
-                .apply {
-                    if (cell.send != Send.GET) post(if (cell.inner == Inner.SIGNING) form() else "order".toRequestBody())
-                    if (key != null) header("Idempotency-Key", key)
-                }.build()
-        val call = calls.newCall(request)
-        // Who gives up on a call that blocks interrupts its thread.
-        val response = if (cell.driver == Driver.INTERCEPTOR) runInterruptible(Dispatchers.IO) { call.execute() } else call.await()
+        val response =
+            when {
+                cell.made == Made.BEFORE -> before.remove().await()
+
+                cell.made == Made.IN_CALLBACK -> fromCallback { calls.newCall(request(key)) }.await()
+
+                cell.driver == Driver.INTERCEPTOR && cell.made == Made.IN_RUN_BLOCKING -> calls.newCall(request(key)).execute()
+
+                // Who gives up on a call that blocks interrupts its thread.
+                cell.driver == Driver.INTERCEPTOR -> runInterruptible(Dispatchers.IO) { calls.newCall(request(key)).execute() }
+
+                else -> calls.newCall(request(key)).await()
+            }
         return response.use {
             it.body.string()
             Answer(it.code, it.headers("Retry-After"), it.retryReport)
         }
     }
 
+    private fun request(key: String?): Request {
+        val url = if (cell.inner.startsWithOther) FaultServer.REFUSED_URL + "/main" else server.mainUrl
+        return Request
+            .Builder()
+            .url(url)
+            .tag(String::class.java, label)
+            .apply {
+                if (cell.send != Send.GET) post(if (cell.inner == Inner.SIGNING) form() else "order".toRequestBody())
+                if (key != null) header("Idempotency-Key", key)
+            }.build()
+    }
+
+    /** The response that the call brings which [make] makes, and which the callback of another call enqueues. */
+    private fun fromCallback(make: () -> Call): CompletableFuture<Response> {
+        val result = CompletableFuture<Response>()
+
+        fun into(
+            call: Call,
+            then: (Response) -> Unit,
+        ) = call.enqueue(
+            object : Callback {
+                override fun onResponse(
+                    call: Call,
+                    response: Response,
+                ) = then(response)
+
+                override fun onFailure(
+                    call: Call,
+                    e: IOException,
+                ) {
+                    result.completeExceptionally(e)
+                }
+            },
+        )
+        into(warming()) { first ->
+            first.close()
+            into(make()) { result.complete(it) }
+        }
+        return result
+    }
+
+    private fun warming(): Call =
+        calls.newCall(
+            Request
+                .Builder()
+                .url(server.warmUrl)
+                .retryPolicy(RetryPolicy.OFF)
+                .build(),
+        )
+
     override suspend fun warm() {
-        calls
-            .newCall(
-                Request
-                    .Builder()
-                    .url(server.warmUrl)
-                    .retryPolicy(RetryPolicy.OFF)
-                    .build(),
-            ).await()
-            .use { it.body.string() }
+        warming().await().use { it.body.string() }
     }
 
     private fun form() = FormBody.Builder().add("what", "order").build()

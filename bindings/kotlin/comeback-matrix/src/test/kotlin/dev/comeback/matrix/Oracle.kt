@@ -40,12 +40,14 @@ internal fun judge(played: Played): List<Violation> {
     // Without and with a token are two requests, of which the client sends one each for every attempt.
     val sends = played.arrivals.groupBy { it.hasToken }.maxOfOrNull { it.value.size } ?: 0
     val beneath = CONNECTIONS_TRIED * played.brokenOnReused.takeIf { cell.clientMayResend }.let { it ?: 0 }
-    val bySendOfOther = sendsByItself(cell)
+    val bySendOfOther = sendsByItself(cell) * if (cell.made.isUnknown && cell.isRepeatable) cell.preset.maxAttempts else 1
     if (cell.isRepeatable) {
         val allowed = cell.preset.maxAttempts * bySendOfOther + beneath
         check(sends <= allowed, Rule.SENDS) { "$sends sends for ${cell.preset.maxAttempts}" }
     } else {
-        val allowed = bySendOfOther + if (cell.carriesKey) beneath else 0
+        // Which acts by itself in the one attempt of the block, with the one key.
+        val byLayer = if (cell.made.isUnknown && cell.carriesKey) cell.preset.maxAttempts else 1
+        val allowed = byLayer * bySendOfOther + if (cell.carriesKey) beneath else 0
         check(sends <= allowed, Rule.TWICE) { "$sends sends" }
     }
 
@@ -53,7 +55,8 @@ internal fun judge(played: Played): List<Violation> {
     if (cell.carriesKey) check(keys.distinct().size <= 1 && null !in keys, Rule.KEYS) { "${keys.distinct().size} keys" }
     if (!cell.carriesKey) check(keys.all { it == null }, Rule.KEYS) { "a key that nobody asked for" }
 
-    check(played.finished.size == 1, Rule.FINAL) { "${played.finished.size} final events" }
+    // A layer that does not know of the block has an end of its own in each of the block's attempts.
+    if (!cell.made.isUnknown) check(played.finished.size == 1, Rule.FINAL) { "${played.finished.size} final events" }
     played.finished.singleOrNull()?.let { end ->
         val counted = end.counted + played.abandoned
         check(sends <= counted * bySendOfOther + beneath, Rule.COUNT) { "$counted counted, $sends sent" }
@@ -93,9 +96,11 @@ private fun report(played: Played): RetryReport? = played.answer?.report ?: play
 /** How many attempts are to be counted at least; null: not judged. */
 private fun liveness(played: Played): Int? {
     val cell = played.cell
-    if (!cell.inner.isTransparent) return null
+    // What is told to every block ends others' blocks too.
+    if (!cell.inner.isTransparent || cell.made.isUnknown) return null
     // A call that blocks the block's thread outlasts the attempt's limit: its answer is there then, and is taken.
-    val outlasts = cell.outer == Outer.RETRY && cell.driver == Driver.INTERCEPTOR && cell.preset.limitsAttempts
+    val outlasts =
+        cell.outer == Outer.RETRY && cell.preset.limitsAttempts && (cell.driver == Driver.INTERCEPTOR || cell.made == Made.IN_RUN_BLOCKING)
     if (outlasts && cell.fault == Fault.LATE) return 1
     // A busy machine's timers may be later than the answer.
     if (cell.fault == Fault.LATE && played.answer?.status == 200) return 1

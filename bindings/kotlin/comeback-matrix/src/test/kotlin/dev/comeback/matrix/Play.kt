@@ -6,7 +6,12 @@ import dev.comeback.coroutines.AttemptResult
 import dev.comeback.coroutines.RetryClassifier
 import dev.comeback.coroutines.retry
 import dev.comeback.retryReport
+import kotlinx.coroutines.CoroutineScope
+import kotlinx.coroutines.Dispatchers
+import kotlinx.coroutines.SupervisorJob
 import kotlinx.coroutines.TimeoutCancellationException
+import kotlinx.coroutines.async
+import kotlinx.coroutines.runBlocking
 import kotlinx.coroutines.withTimeout
 import kotlinx.coroutines.withTimeoutOrNull
 
@@ -95,8 +100,14 @@ private suspend fun call(
 ): Answer {
     val key = "caller's".takeIf { cell.send == Send.POST_KEYED }
     if (cell.outer == Outer.NOTHING) return rig.call(key)
+    rig.prepare(key)
     return Comebacks.first.retry(cell.policy, ANSWERS, label) { attempt ->
-        rig.call(if (cell.send == Send.POST_ATTEMPT_KEY) attempt.key() else key)
+        val inside = if (cell.send == Send.POST_ATTEMPT_KEY) attempt.key() else key
+        when (cell.made) {
+            Made.IN_RUN_BLOCKING -> runBlocking { rig.call(inside) }
+            Made.IN_SCOPE -> SCOPE.async { rig.call(inside) }.await()
+            else -> rig.call(inside)
+        }
     }
 }
 
@@ -104,5 +115,7 @@ private val ANSWERS =
     object : RetryClassifier {
         override fun ofResult(result: Any?): AttemptResult? = (result as? Answer)?.let { AttemptResult.status(it.status, it.retryAfter) }
     }
+
+private val SCOPE = CoroutineScope(SupervisorJob() + Dispatchers.IO)
 
 private const val HANG_MILLIS = 20_000L

@@ -20,6 +20,9 @@ internal interface Rig : AutoCloseable {
     /** Executes a request whose idempotency key is [key], if there is one. */
     suspend fun call(key: String?): Answer
 
+    /** The block around calls with [key] is about to begin. */
+    fun prepare(key: String?): Unit = Unit
+
     /** Leaves a connection in the pool. */
     suspend fun warm()
 }
