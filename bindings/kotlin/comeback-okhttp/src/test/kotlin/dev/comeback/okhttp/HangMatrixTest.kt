@@ -50,7 +50,7 @@ internal class HangMatrixTest {
     }
 
     /** Cells that hang on, because nothing ends what hangs there. A cell that ends in time must leave this list. */
-    private val hangsOn: Set<Cell> = setOf(Cell(Hang.LOOK_UP, Driver.INTERCEPTOR, End.ATTEMPT_TIMEOUT))
+    private val hangsOn: Set<Cell> = emptySet()
 
     /** No timeout of the client's is about look-ups. */
     private val cells =
@@ -79,7 +79,12 @@ internal class HangMatrixTest {
     private class Silent(
         private val hang: Hang,
     ) : AutoCloseable {
-        private val listening = ServerSocket(0, 50, LOOPBACK)
+        private val listening =
+            ServerSocket().apply {
+                // Little of an upload is to fit in.
+                receiveBufferSize = 8_192
+                bind(InetSocketAddress(LOOPBACK, 0))
+            }
         private val accepted = CopyOnWriteArrayList<Socket>()
         val port: Int = listening.localPort
 
@@ -139,7 +144,7 @@ internal class HangMatrixTest {
         val calls: Call.Factory = if (cell.driver == Driver.INTERCEPTOR) client else callFactory(client, policy(cell.end))
         val scheme = if (cell.hang == Hang.TLS) "https" else "http"
         val request = Request.Builder().url("$scheme://shop.test:$port/")
-        if (cell.hang == Hang.UPLOAD) request.put(ByteArray(16 shl 20).toRequestBody())
+        if (cell.hang == Hang.UPLOAD) request.put(UPLOAD.toRequestBody())
         val call = calls.newCall(request.build())
         try {
             val began = System.nanoTime()
@@ -178,13 +183,16 @@ internal class HangMatrixTest {
         val sockets = sockets()
         val servers = Hang.entries.associateWith { if (it == Hang.CONNECT) Full() else Silent(it) }
         Comeback().use { comeback ->
-            val tasks =
-                cells.map { cell ->
-                    val server = servers.getValue(cell.hang)
-                    val port = (server as? Silent)?.port ?: (server as Full).port
-                    cell to workers.submit(Callable { comeback.lateness(cell, port) })
-                }
+            fun portOf(cell: Cell) = servers.getValue(cell.hang).let { (it as? Silent)?.port ?: (it as Full).port }
+            val tasks = cells.map { cell -> cell to workers.submit(Callable { comeback.lateness(cell, portOf(cell)) }) }
             for ((cell, task) in tasks) lateness[cell] = task.get()
+            // A machine that is busy with other things may hold up any of them: what hangs does so a second time, alone.
+            repeat(2) {
+                for (cell in cells - hangsOn) {
+                    val first = lateness.getValue(cell)
+                    if (first > 100 + ALLOWANCE) lateness[cell] = minOf(first, comeback.lateness(cell, portOf(cell)))
+                }
+            }
         }
         servers.values.forEach { it.close() }
         workers.shutdown()
@@ -245,8 +253,9 @@ internal class HangMatrixTest {
         /** How long what hangs on is let hang. */
         const val HANGS_ON = 3_000L
         const val AT_ONCE = 6
+        val UPLOAD = ByteArray(8 shl 20)
 
         /** For machines that are busy with other things: milliseconds. */
-        val ALLOWANCE: Long = java.lang.Long.getLong("comeback.hangs.allowance", 900L)
+        val ALLOWANCE: Long = java.lang.Long.getLong("comeback.hangs.allowance", 400L)
     }
 }

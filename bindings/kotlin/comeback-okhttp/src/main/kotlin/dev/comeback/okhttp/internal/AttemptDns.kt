@@ -10,10 +10,12 @@ import okhttp3.internal.dns.LookupDnsCall
 import java.io.IOException
 import java.io.InterruptedIOException
 import java.net.InetAddress
+import java.net.SocketTimeoutException
 import java.net.UnknownHostException
 import java.util.concurrent.CountDownLatch
 import java.util.concurrent.SynchronousQueue
 import java.util.concurrent.ThreadPoolExecutor
+import java.util.concurrent.TimeUnit.NANOSECONDS
 import java.util.concurrent.TimeUnit.SECONDS
 
 /**
@@ -28,13 +30,17 @@ import java.util.concurrent.TimeUnit.SECONDS
 internal class AttemptDns private constructor(
     val resolver: Dns,
     val age: ConnectionAge?,
+    private val limitNanos: Long? = null,
 ) : Dns {
+    /** The same for an attempt whose look-ups may take so long. */
+    fun within(limitNanos: Long?): AttemptDns = if (limitNanos == null) this else AttemptDns(resolver, age, limitNanos)
+
     override fun lookup(hostname: String): List<InetAddress> {
         val call = callOnThread.get() ?: return resolver.lookup(hostname)
         val layer = CallLayer.find(call)
         val asked = layer?.lookUpAgain?.takeIf { resolver === Dns.SYSTEM } ?: resolver
         try {
-            return LookUp(call, asked, hostname).result()
+            return LookUp(call, asked, hostname).result(limitNanos)
         } catch (notFound: UnknownHostException) {
             layer?.notFound = hostname
             throw notFound
@@ -98,7 +104,8 @@ private class LookUp(
     @Volatile
     private var thrown: Throwable? = null
 
-    fun result(): List<InetAddress> {
+    /** What was found, if it is found within [limitNanos]. */
+    fun result(limitNanos: Long?): List<InetAddress> {
         try {
             THREADS.execute(this)
         } catch (_: Throwable) {
@@ -108,7 +115,11 @@ private class LookUp(
         call.addEventListener(this)
         try {
             // A cancel before that was not heard.
-            if (!call.isCanceled()) isOver.await()
+            if (!call.isCanceled() &&
+                !isOver.await(limitNanos ?: Long.MAX_VALUE, NANOSECONDS)
+            ) {
+                throw SocketTimeoutException("timeout of a look-up")
+            }
         } catch (interrupt: InterruptedException) {
             Thread.currentThread().interrupt()
             throw InterruptedIOException("interrupted").apply { initCause(interrupt) }

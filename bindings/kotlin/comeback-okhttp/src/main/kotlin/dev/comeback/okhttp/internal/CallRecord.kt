@@ -141,7 +141,10 @@ internal class CallRecord(
         var limited = chain.limitedTo(inactivityNanos, facts.connectTimeoutNanos)
         if (!clientMayResend && limited.retryOnConnectionFailure) limited = limited.withRetryOnConnectionFailure(false)
         age = setup.connections.ageFor(request.url, path)
-        return setup.connections.limited(limited, age)
+        limited = setup.connections.limited(limited, age)
+        // OkHttp itself has no timeout for it.
+        val dns = limited.dns
+        return if (inactivityNanos != null && dns is AttemptDns) limited.withDns(dns.within(inactivityNanos)) else limited
     }
 
     /** Time ended the attempt. If it had a connection, that one may be dead, and others of its origin with it. */
