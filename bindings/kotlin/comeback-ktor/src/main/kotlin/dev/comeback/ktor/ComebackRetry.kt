@@ -41,7 +41,9 @@ import io.ktor.util.pipeline.PipelinePhase
  * idle connection, whatever the policy says; Android's engine may do so too.
  *
  * After the network has changed, attempts through the OkHttp engine use no connection from before. CIO makes a new connection for each request unless
- * `pipelining` is on. A chunked answer whose connection ends in order between two chunks is whole to CIO, which tells nobody, `read_body` or not. Java's connections are that engine's own, and may be dead.
+ * `pipelining` is on. Java's connections are that engine's own, and may be dead.
+ *
+ * CIO takes a chunked answer whose connection ends in order between two chunks for the whole answer and tells nobody, so `read_body` cannot see it.
  *
  * The request timeout of `HttpTimeout` limits the whole call, waits included, if it was installed before this; installed after this, it limits each attempt.
  *
