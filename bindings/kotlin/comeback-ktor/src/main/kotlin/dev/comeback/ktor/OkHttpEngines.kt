@@ -92,6 +92,7 @@ internal object OkHttpEngines {
     /** Whether the engine looks names up past the platform's cache. */
     fun hasOwnDns(client: HttpClient): Boolean {
         val config = client.engine.config as? OkHttpConfig ?: return false
-        return (config.dns ?: config.preconfigured?.dns ?: Dns.SYSTEM) !== Dns.SYSTEM
+        // By equality: on a client with Comeback's interceptor it is one that asks the system's, and is equal to it.
+        return (config.dns ?: config.preconfigured?.dns ?: Dns.SYSTEM) != Dns.SYSTEM
     }
 }
