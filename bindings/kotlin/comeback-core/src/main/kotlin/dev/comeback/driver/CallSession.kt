@@ -419,6 +419,8 @@ public class CallSession(
 
     private fun elapsed(): Long = nanosUntil(now(), began)
 
+    /** @suppress */
+    @InternalComebackApi
     public companion object {
         /** How many reports were attached to exceptions so far, in this process. */
         public val reports: Long get() = reportsAttached.get()

@@ -143,6 +143,8 @@ public class Block : AutoCloseable {
         inProgress -= this
     }
 
+    /** @suppress */
+    @InternalComebackApi
     public companion object {
         private val inProgress: MutableSet<Block> = ConcurrentHashMap.newKeySet()
 
