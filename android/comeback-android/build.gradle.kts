@@ -58,11 +58,8 @@ kotlin {
 tasks.named("preBuild") { dependsOn(nativeLibraries) }
 
 dependencies {
-    api(libs.comeback.core) {
-        // Replaced by the AAR below: the jar has JNA's libraries for desktops.
-        exclude(group = "net.java.dev.jna", module = "jna")
-    }
-    implementation(libs.jna) { artifact { type = "aar" } }
+    // Brings JNA as AAR and no library for desktops: so says the module metadata of comeback-ffi (bindings/kotlin/gradle/ModuleMetadata.java).
+    api(libs.comeback.core)
 
     androidTestImplementation(libs.junit)
     androidTestImplementation(libs.serialization.json)

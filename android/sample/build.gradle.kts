@@ -35,10 +35,5 @@ kotlin {
 
 dependencies {
     implementation(project(":comeback-android"))
-    implementation(libs.comeback.okhttp) {
-        exclude(group = "net.java.dev.jna", module = "jna")
-        // Maven's name for OkHttp on a JVM; its classes would be there twice beside Android's.
-        exclude(group = "com.squareup.okhttp3", module = "okhttp-jvm")
-    }
-    implementation(libs.okhttp)
+    implementation(libs.comeback.okhttp)
 }

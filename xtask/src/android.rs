@@ -5,6 +5,7 @@ pub mod link;
 mod rules;
 
 use crate::bindings::CORE;
+use crate::steps::Steps;
 use crate::toolchain::{HOW_TO_GET_SOURCES, Toolchain};
 use crate::{java, process, project};
 use anyhow::{Context, Result, bail};
@@ -77,75 +78,30 @@ pub fn run(mut arguments: Parser) -> Result<()> {
     }
 }
 
-/// A check, what keeps it from running here (if anything does), and whether it takes less than a minute once its Rust is built.
-struct Check {
-    name: &'static str,
-    missing: fn() -> Option<String>,
-    run: fn() -> Result<()>,
-    quick: bool,
-}
+type Missing = fn() -> Option<String>;
 
-const CHECKS: [Check; 6] = [
-    Check {
-        name: "check",
-        missing: || toolchain().err().map(|error| error.to_string()),
-        run: check,
-        quick: false,
-    },
-    Check {
-        name: "link",
-        missing: link::missing,
-        run: link::run,
-        quick: true,
-    },
-    Check {
-        name: "size",
-        missing: || None, // It says itself what it cannot measure.
-        run: crate::size::rebuilt,
-        quick: true,
-    },
-    Check {
-        name: "aar",
-        missing: || link::missing().or_else(no_maven),
-        run: aar::run,
-        quick: true,
-    },
-    Check {
-        name: "run",
-        missing: || link::missing_to_run().or_else(no_maven),
-        run: link::run_on_linux,
-        quick: false,
-    },
-    Check {
-        name: "rules",
-        missing: no_maven,
-        run: rules::run,
-        quick: false,
-    },
+/// A command above that shows something, and what keeps it from running here, if anything does.
+const CHECKS: [(&str, Missing); 5] = [
+    ("check", || toolchain().err().map(|error| error.to_string())),
+    ("link", link::missing),
+    ("aar", || link::missing().or_else(no_maven)),
+    ("run", || link::missing_to_run().or_else(no_maven)),
+    ("rules", no_maven),
 ];
 
-/// All that can be shown on this machine; what needs tools that are not here is skipped with a word.
-pub fn test() -> Result<()> {
-    CHECKS.iter().try_for_each(Check::make)
-}
-
-/// What `cargo xtask test` takes along.
-pub fn quick_test() -> Result<()> {
-    CHECKS
-        .iter()
-        .filter(|check| check.quick)
-        .try_for_each(Check::make)
-}
-
-impl Check {
-    fn make(&self) -> Result<()> {
-        println!("\n== android {}", self.name);
-        match (self.missing)() {
-            Some(missing) => println!("skipped: {missing}"),
-            None => (self.run)()?,
-        }
-        Ok(())
+/// All that can be shown on this machine. Of what needs tools that are not here, a word says so.
+pub fn checks(steps: &mut Steps) -> Result<()> {
+    for (name, missing) in CHECKS {
+        // The steps remember what failed; the others are made all the same.
+        let _ = steps.step(&format!("Android: {name}"), |step| match missing() {
+            Some(missing) => {
+                step.skip(missing);
+                Ok(())
+            }
+            None => step.run(process::xtask().args(["android", name])),
+        });
     }
+    Ok(())
 }
 
 fn no_maven() -> Option<String> {

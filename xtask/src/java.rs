@@ -49,9 +49,14 @@ pub fn maven() -> Result<Command> {
 
 /// The Java that Maven takes, too.
 pub fn java() -> Command {
+    tool("java")
+}
+
+/// A program of that Java's.
+pub fn tool(name: &str) -> Command {
     match std::env::var_os("JAVA_HOME") {
-        Some(home) => Command::new(PathBuf::from(home).join("bin/java")),
-        None => Command::new("java"),
+        Some(home) => Command::new(PathBuf::from(home).join("bin").join(name)),
+        None => Command::new(name),
     }
 }
 

@@ -5,17 +5,23 @@ mod api;
 mod arena;
 mod bench_kotlin;
 mod bindings;
+mod check;
+mod ci;
 mod demo;
 mod docs;
+mod files;
 mod fresh;
 mod herd;
 mod java;
+mod metadata;
+mod natives;
 mod oracle;
 mod peers_rust;
 mod process;
 mod program;
 mod project;
 mod size;
+mod steps;
 mod tally;
 mod test;
 mod toolchain;
@@ -31,9 +37,14 @@ Comeback's own commands.
 Usage: cargo xtask <command>
 
   demo [options]         ride the subway: the usual interceptor and Comeback side by side (`demo --help` lists options)
-  test [rust|kotlin|android]  everything that must hold: formats, lints, tests, documentation, the Maven build
+  test [rust|kotlin]     the tests
+  test android           those in Robolectric, for which 465 MB of Android are fetched the first time
+  check [PART …]         what must hold beside the tests: formats, lints, documentation, sizes, Android … (`check --help`)
+  ci                     all of these, as `.ci/run` does
   bindings [core|client] generate the Kotlin bindings and the native libraries for this machine; then plain `mvn test` works.
-                         `core` is enough for every module but comeback-client, whose HTTP client takes minutes to build
+                         `core` is enough for every module but comeback-client, whose HTTP client takes minutes to build.
+                         `tests` is what `cargo xtask test` takes: libraries that are quick to build and no good for a jar
+  natives [core|client]  the native libraries of a jar for Linux, macOS and Windows, built here; `--only linux-aarch64` builds one
   android <command>      check, build, link and pack the Android artefact (`cargo xtask android` lists them)
   size                   what the native libraries weigh in an app; the core's weight is checked
   api                    record the Kotlin modules' public API, after a change that is meant
@@ -77,6 +88,11 @@ fn run() -> Result<ExitCode> {
         Some("herd") => return herd::run(rest(&mut arguments)?),
         Some("bench-kotlin") => return bench_kotlin::run(rest(&mut arguments)?),
         Some("test") => test::run(arguments)?,
+        Some("check") => check::run(arguments)?,
+        Some("ci") => {
+            nothing_more(&mut arguments)?;
+            ci::run()?;
+        }
         Some("android") => android::run(arguments)?,
         Some("docs") => {
             nothing_more(&mut arguments)?;
@@ -88,6 +104,7 @@ fn run() -> Result<ExitCode> {
             peers_rust::run()?;
         }
         Some("bindings") => bindings::run(arguments)?,
+        Some("natives") => natives::run(arguments)?,
         Some("size") => {
             nothing_more(&mut arguments)?;
             size::run()?;

@@ -13,6 +13,8 @@ use std::process::Command;
 use std::str::FromStr;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+const GENERATOR: &str = "scenarios.py";
+
 struct Options {
     count: usize,
     kotlin_count: usize,
@@ -22,7 +24,7 @@ struct Options {
 
 pub fn run(arguments: Parser) -> Result<()> {
     let options = Options::parse(arguments)?;
-    let generator = options.model.join("scenarios.py");
+    let generator = options.model.join(GENERATOR);
     if !generator.is_file() {
         bail!(
             "the model is missing: there is no {}; put it there or name its folder with --model DIR",
@@ -85,6 +87,15 @@ pub fn run(arguments: Parser) -> Result<()> {
     Ok(())
 }
 
+/// Whether there is a model to compare with.
+pub fn is_here() -> bool {
+    usual_place().join(GENERATOR).is_file()
+}
+
+fn usual_place() -> PathBuf {
+    project::root().join("../shared/oracle")
+}
+
 impl Options {
     fn parse(mut arguments: Parser) -> Result<Self> {
         // A run that was told no seed uses one that no run before it had.
@@ -95,7 +106,7 @@ impl Options {
             count: 10_000,
             kotlin_count: 1_000,
             seed: now.as_secs(),
-            model: project::root().join("../shared/oracle"),
+            model: usual_place(),
         };
         while let Some(argument) = arguments.next()? {
             match argument {

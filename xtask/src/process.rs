@@ -21,6 +21,13 @@ pub fn cargo_into(subcommand: &str, output: &Path) -> Command {
     cargo
 }
 
+/// This program itself, for a part of its work whose output somebody else reads.
+pub fn xtask() -> Command {
+    let mut xtask = Command::new(std::env::current_exe().unwrap_or("xtask".into()));
+    xtask.current_dir(project::root());
+    xtask
+}
+
 /// Runs it with this program's own streams.
 pub fn run(command: &mut Command) -> Result<()> {
     let status = command

@@ -1,16 +1,26 @@
 //! A program in evidence/ that is a Maven module (the demo, the arena, the benchmarks): built if something changed, then run on this terminal.
 
 use crate::bindings::CORE;
-use crate::{fresh, java, process, project};
+use crate::{bindings, fresh, java, process, project};
 use anyhow::{Context, Result};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
+use std::time::Instant;
+
+/// Which native library a program loads.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Native {
+    /// As apps have it: a minute more to build, and what figures are measured with.
+    AsInJar,
+    /// As the tests have it, in the dev profile.
+    ForTests,
+}
 
 /// Runs the main class of evidence/`folder` with these arguments; its exit code is ours.
-pub fn run(folder: &str, arguments: Vec<OsString>) -> Result<ExitCode> {
+pub fn run(folder: &str, native: Native, arguments: Vec<OsString>) -> Result<ExitCode> {
     let module = &format!("comeback-{folder}");
     let target = project::evidence().join(folder).join("target");
     let jar = target.join(format!("{module}.jar"));
@@ -19,9 +29,9 @@ pub fn run(folder: &str, arguments: Vec<OsString>) -> Result<ExitCode> {
     if !stands() || !fresh::is_fresh(&stamp, &rust_inputs()) {
         let maven = java::maven()?;
         eprintln!(
-            "Building {module}. The first time, compilers and libraries are fetched: a few minutes. Later runs start at once."
+            "Building the {folder}. The first time libraries are fetched too: two or three minutes in all. Later runs start at once."
         );
-        CORE.make()?;
+        core(native)?;
         // What changed in Rust may have left the library as it was.
         if !stands() {
             package(module, maven)?;
@@ -29,6 +39,12 @@ pub fn run(folder: &str, arguments: Vec<OsString>) -> Result<ExitCode> {
         File::create(&stamp).with_context(|| format!("{} cannot be written", stamp.display()))?;
     }
     let mut java = java::java();
+    if native == Native::ForTests {
+        java.arg(format!(
+            "-Djna.library.path={}",
+            bindings::for_tests().display()
+        ));
+    }
     java.arg("-jar").arg(&jar).args(arguments);
     let status = java.status().with_context(|| {
         let name = java.get_program().to_string_lossy();
@@ -43,54 +59,95 @@ pub fn run(folder: &str, arguments: Vec<OsString>) -> Result<ExitCode> {
     ))
 }
 
+/// The core's library, and the Kotlin that is generated from it.
+fn core(native: Native) -> Result<()> {
+    match native {
+        Native::AsInJar => watch(
+            process::xtask().args(["bindings", "core"]),
+            "1 of 2: the core, in Rust",
+            crate_compiled,
+        ),
+        Native::ForTests => {
+            watch(
+                &mut bindings::build_for_demo(),
+                "1 of 2: the core, in Rust",
+                crate_compiled,
+            )?;
+            CORE.make_for_tests()
+        }
+    }
+}
+
 fn package(module: &str, mut maven: Command) -> Result<()> {
     maven.args([
         "package",
         "--projects",
         &format!(":{module}"),
         "--also-make",
+        "--threads",
+        "2",
         "-Dmaven.test.skip=true",
+        "-Denforcer.skip",
+        "-Danimal.sniffer.skip",
+        "-Dwithout-android",
     ]);
-    watch(&mut maven)
+    watch(&mut maven, "2 of 2: the modules in Kotlin", building)
 }
 
-/// Runs Maven with one line about where it is; all it said is shown only if it fails.
-fn watch(maven: &mut Command) -> Result<()> {
+/// Runs a builder with one line about where it is; all it said is shown only if it fails.
+fn watch(builder: &mut Command, step: &str, part: fn(&str) -> Option<&str>) -> Result<()> {
     let mut terminal = std::io::stderr();
-    let (live, mut said, mut fetched) = (terminal.is_terminal(), String::new(), 0);
-    let mut doing = "starting".to_owned();
-    let result = process::lines(maven, |line| {
+    let (live, began) = (terminal.is_terminal(), Instant::now());
+    let (mut said, mut fetched, mut parts) = (String::new(), 0, 0);
+    let mut doing = String::new();
+    if !live {
+        eprintln!("  {step}");
+    }
+    let result = process::lines(builder, |line| {
         let mut news = false;
         if line.contains("Downloaded from ") {
             fetched += 1;
-            news = live;
+            news = true;
         } else if !line.contains("Downloading from ") {
             said.push_str(line);
             said.push('\n');
-            if let Some(name) = building(line) {
-                doing = format!("building {name}");
+            if let Some(name) = part(line) {
+                doing = format!(" · {name}");
+                parts += 1;
                 news = true;
             }
         }
-        if news {
-            let (start, end) = if live { ("\r\x1b[2K", "") } else { ("", "\n") };
-            let files = if fetched > 0 {
-                format!(", {fetched} files fetched")
-            } else {
-                String::new()
+        if news && live {
+            let files = match fetched {
+                0 => String::new(),
+                _ => format!(" · {fetched} files fetched"),
             };
+            let seconds = began.elapsed().as_secs();
             // A terminal that went away is no reason to end the build.
-            let _ = write!(terminal, "{start}   Maven: {doing}{files}{end}")
-                .and_then(|()| terminal.flush());
+            let _ = write!(
+                terminal,
+                "\r\x1b[2K  {step} · {seconds} s · {parts} built{files}{doing}"
+            )
+            .and_then(|()| terminal.flush());
         }
     });
-    if live {
-        eprint!("\r\x1b[2K");
-    }
-    if result.is_err() {
-        eprint!("{said}");
+    let (start, seconds) = (
+        if live { "\r\x1b[2K" } else { "" },
+        began.elapsed().as_secs(),
+    );
+    match &result {
+        Ok(()) => eprintln!("{start}  {step}: {seconds} s"),
+        Err(_) => eprint!("{start}{said}"),
     }
     result
+}
+
+/// `   Compiling serde v1.0.0` → `serde`
+fn crate_compiled(line: &str) -> Option<&str> {
+    line.trim_start()
+        .strip_prefix("Compiling ")?
+        .split_whitespace()
+        .next()
 }
 
 /// `[INFO] Building comeback-core 0.1.0-SNAPSHOT    [3/7]` → `comeback-core`; jars are "built" too, and not meant.
@@ -138,6 +195,7 @@ mod tests {
             building("[INFO] Building comeback-core 0.1.0-SNAPSHOT       [3/7]"),
             Some("comeback-core")
         );
+        assert_eq!(crate_compiled("   Compiling serde v1.0.0"), Some("serde"));
         assert_eq!(building("[INFO] Building jar: /x/comeback-core.jar"), None);
         assert_eq!(building("[INFO] Copying 1 resource"), None);
     }

@@ -19,6 +19,9 @@ struct Count {
 impl Tally {
     /// Reads one line; most say nothing of tests.
     pub fn hear(&mut self, line: &str) {
+        if let Some(module) = maven_module(line) {
+            self.area = format!("kotlin {module}");
+        }
         let words: Vec<&str> = line.split_whitespace().collect();
         match words.as_slice() {
             ["Running", .., binary] if binary.ends_with(')') => {
@@ -30,11 +33,6 @@ impl Tally {
                 failed: before(&words, "failed;"),
                 skipped: before(&words, "ignored;"),
             }),
-            [_, rule, name, other] if rule.starts_with("--") && other.ends_with("--") => {
-                if let Some((_, module)) = name.split_once(':') {
-                    self.area = format!("kotlin {module}");
-                }
-            }
             // One line for each class; the sum that Surefire prints at the end of a module has no class.
             [.., "in", _] if line.contains("Tests run: ") => {
                 let (run, failures) = (
@@ -50,6 +48,15 @@ impl Tally {
             }
             _ => {}
         }
+    }
+
+    /// How many tests there were in an area, or in several whose names begin alike.
+    pub fn tests_in(&self, area: &str) -> u64 {
+        self.counts
+            .iter()
+            .filter(|(name, _)| name.starts_with(area))
+            .map(|(_, count)| count.passed + count.failed + count.skipped)
+            .sum()
     }
 
     /// The closing line, as test runners print it.
@@ -98,6 +105,17 @@ impl fmt::Display for Tally {
             writeln!(f, "{area:<44} {count}")?;
         }
         Ok(())
+    }
+}
+
+/// `[INFO] ----< dev.comeback:comeback-core >----` → `comeback-core`: Maven begins with a module.
+pub fn maven_module(line: &str) -> Option<&str> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    match words.as_slice() {
+        [_, rule, name, other] if rule.starts_with("--") && other.ends_with("--") => {
+            name.split_once(':').map(|(_, module)| module)
+        }
+        _ => None,
     }
 }
 
@@ -150,5 +168,6 @@ mod tests {
             areas,
             ["rust comeback", "rust vectors", "kotlin comeback-core"]
         );
+        assert_eq!(tally.tests_in("rust "), 18);
     }
 }

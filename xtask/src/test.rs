@@ -1,147 +1,97 @@
-//! `cargo xtask test [rust|kotlin|android]`: everything that must hold, cheapest first.
+//! `cargo xtask test [rust|kotlin|android]`: the tests, and nothing else. Lints, documentation and sizes are `cargo xtask check`.
 
-use crate::bindings::{CLIENT, CORE};
-use crate::tally::Tally;
-use crate::{java, process, project, size};
+use crate::bindings::{self, ALL_BUT_XTASK};
+use crate::steps::Steps;
+use crate::{java, process};
 use anyhow::{Result, bail};
-use lexopt::Parser;
+use lexopt::{Arg, Parser};
 use std::process::Command;
 
 pub fn run(mut arguments: Parser) -> Result<()> {
-    let (mut rust, mut kotlin, mut android) = (true, true, false);
+    let mut parts: &[fn(&mut Steps) -> Result<()>] = &[rust, kotlin];
     if let Some(argument) = arguments.next()? {
-        match argument {
-            lexopt::Arg::Value(part) if part == "rust" => kotlin = false,
-            lexopt::Arg::Value(part) if part == "kotlin" => rust = false,
-            lexopt::Arg::Value(part) if part == "android" => {
-                (rust, kotlin, android) = (false, false, true);
-            }
-            lexopt::Arg::Value(part) => bail!(
+        parts = match argument {
+            Arg::Value(part) if part == "rust" => &[rust],
+            Arg::Value(part) if part == "kotlin" => &[kotlin],
+            Arg::Value(part) if part == "android" => &[android],
+            Arg::Value(part) => bail!(
                 "there is no part `{}`; there are `rust`, `kotlin` and `android`",
                 part.to_string_lossy()
             ),
             other => return Err(other.unexpected().into()),
-        }
+        };
     }
-    if android {
-        return crate::android::test();
+    crate::nothing_more(&mut arguments)?;
+    if parts != [rust as fn(&mut Steps) -> Result<()>] {
+        // Said at once, not after minutes of Rust.
+        java::maven()?;
     }
-    // Said at once, not after minutes of Rust.
-    let maven = if kotlin { Some(java::maven()?) } else { None };
-
-    let mut tally = Tally::default();
-    let result = parts(rust, maven, &mut tally);
-    println!(
-        "\nNot part of this, minutes each: `cargo xtask test android` (the core for Android: types on four ABIs, run on Linux, keep rules)"
-    );
-    println!("\n{tally}{}", tally.closing_line());
-    result
+    let mut steps = Steps::begin("test")?;
+    for part in parts {
+        // The steps remember what failed; the other half is tested all the same.
+        let _ = part(&mut steps);
+    }
+    steps.end()
 }
 
-fn parts(rust: bool, maven: Option<Command>, tally: &mut Tally) -> Result<()> {
-    if rust {
-        rust_part(tally)?;
-    }
-    if let Some(maven) = maven {
-        kotlin_part(maven, tally)?;
-    }
-    Ok(())
-}
-
-fn rust_part(tally: &mut Tally) -> Result<()> {
-    step(process::cargo("fmt").args(["--all", "--check"]))?;
-    // Workspaces of their own: the fuzz targets have a compiler of their own, the peers a lock file of their own.
-    for manifest in ["fuzz/Cargo.toml", "evidence/peers-rust/Cargo.toml"] {
-        if project::root().join(manifest).exists() {
-            step(process::cargo("fmt").args(["--manifest-path", manifest, "--check"]))?;
-        }
-    }
-    // The core alone, the executor without unsafe code of the binding's, and everything.
-    for features in [&[][..], &["--features", "tokio"], &["--all-features"]] {
-        step(
-            process::cargo("clippy")
-                .args(["--all-targets"])
-                .args(features)
-                .args(["--", "-D", "warnings"]),
-        )?;
-    }
-    let others = [
-        "--package",
-        "xtask",
-        "--package",
-        "comeback-bindgen",
-        "--package",
-        "comeback-herd",
-        "--package",
-        "comeback-client",
-    ];
-    step(
-        process::cargo("clippy")
-            .args(others)
-            .args(["--all-targets", "--", "-D", "warnings"]),
-    )?;
-    with_oldest_compiler()?;
-    counted(process::cargo("test").args(["--all-features"]), tally)?;
-    counted(process::cargo("test").args(others), tally)?;
-    // Links must not lead to what is only there with another feature.
-    for features in [&[][..], &["--features", "tokio"], &["--all-features"]] {
-        step(
-            process::cargo("doc")
-                .arg("--no-deps")
-                .args(features)
-                .env("RUSTDOCFLAGS", "-D warnings"),
-        )?;
-    }
-    Ok(())
-}
-
-/// The compiler that `rust-version` promises, where rustup has it. Elsewhere clippy alone has looked: it knows since when the standard library
-/// has a name (`incompatible_msrv`), but nothing of the language and of dependencies.
-fn with_oldest_compiler() -> Result<()> {
-    let manifest = include_str!("../../Cargo.toml");
-    let promised = |line: &'static str| line.strip_prefix("rust-version = \"")?.split('"').next();
-    let Some(version) = manifest.lines().find_map(promised) else {
-        bail!("Cargo.toml names no `rust-version`");
-    };
-    let rustup = |program: &[&str]| {
-        let mut rustup = Command::new("rustup");
-        rustup.args(["run", version]).args(program);
-        rustup.current_dir(project::root());
-        rustup
-    };
-    let is_there = rustup(&["rustc", "--version"]).output();
-    if !is_there.is_ok_and(|output| output.status.success()) {
-        println!(
-            "\n== not compiled with Rust {version}, which is not here: `rustup toolchain install {version} --profile minimal`"
+/// Every Rust test of the workspace, in the dev profile and with every feature.
+pub fn rust(steps: &mut Steps) -> Result<()> {
+    steps.run("Rust: build", &mut bindings::build_for_tests())?;
+    steps.step("Rust: tests", |step| {
+        // All of them, whichever fails first.
+        let all = step.run(
+            process::cargo("test")
+                .args(ALL_BUT_XTASK)
+                .arg("--no-fail-fast"),
         );
-        return Ok(());
-    }
-    // All that does not need the binding's newer compiler; an output directory of its own, for it would build the other one's things anew.
-    step(
-        rustup(&["cargo", "check", "--lib", "--features", "reqwest,tracing"])
-            .arg("--target-dir")
-            .arg(project::target().join("oldest")),
+        step.run(process::cargo("test").args(["--package", "xtask"]))?;
+        all
+    })
+}
+
+/// Every Kotlin test that runs on a plain JVM.
+pub fn kotlin(steps: &mut Steps) -> Result<()> {
+    generate(steps)?;
+    // The benchmarks have no tests; `cargo xtask check bench` compiles them.
+    steps.run(
+        "Kotlin: build and tests",
+        maven()?.args(["--projects", "!:comeback-bench", "-Dwithout-android"]),
     )
 }
 
-fn kotlin_part(mut maven: Command, tally: &mut Tally) -> Result<()> {
-    println!("\n== bindings");
-    CORE.make()?;
-    CLIENT.make()?;
-    size::core_is_small()?;
-    counted(maven.args(["--no-transfer-progress", "verify"]), tally)?;
-    crate::android::quick_test()
+/// The Android monitor and the sample in Robolectric, which brings 465 MB of Android the first time.
+pub fn android(steps: &mut Steps) -> Result<()> {
+    generate(steps)?;
+    steps.run(
+        "Android in Robolectric: build and tests",
+        maven()?.args([
+            "--projects",
+            ":comeback-android,:comeback-sample",
+            "--also-make",
+            // The modules that they need have been tested by themselves.
+            "-Dtest=dev.comeback.android.*Test,dev.comeback.sample.*Test",
+            "-Dsurefire.failIfNoSpecifiedTests=false",
+        ]),
+    )
 }
 
-fn step(command: &mut Command) -> Result<()> {
-    println!("\n== {}", process::said(command));
-    process::run(command)
+/// A process of its own, like every step: so what it prints is in the log.
+fn generate(steps: &mut Steps) -> Result<()> {
+    steps.run(
+        "Kotlin: native libraries and what is generated from them",
+        process::xtask().args(["bindings", "tests"]),
+    )
 }
 
-fn counted(command: &mut Command, tally: &mut Tally) -> Result<()> {
-    println!("\n== {}", process::said(command));
-    process::lines(command, |line| {
-        println!("{line}");
-        tally.hear(line);
-    })
+/// `mvn test`, with the libraries that [`generate`] named and without what `cargo xtask check` looks at.
+fn maven() -> Result<Command> {
+    let mut maven = java::maven()?;
+    maven.args(["--no-transfer-progress", "test", "--fail-at-end"]);
+    maven.args(["-Denforcer.skip", "-Danimal.sniffer.skip"]);
+    // JNA looks there before it looks into jars.
+    maven.arg(format!(
+        "-Djna.library.path={}",
+        bindings::for_tests().display()
+    ));
+    Ok(maven)
 }

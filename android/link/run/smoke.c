@@ -1,5 +1,13 @@
-/* Loads an Android library on Linux, asks its hub for an edge, and lets it panic: `cargo xtask android run`. */
+/* Loads the core's library, asks its hub for an edge, and lets it panic: `cargo xtask android run`, `cargo xtask natives`. */
+#ifdef _WIN32
+#include <windows.h>
+static void *dlopen(const char *file, int flags) { (void)flags; return (void *)LoadLibraryA(file); }
+static void *dlsym(void *library, const char *name) { return (void *)GetProcAddress((HMODULE)library, name); }
+static const char *dlerror(void) { return "the library cannot be loaded"; }
+#define RTLD_NOW 0
+#else
 #include <dlfcn.h>
+#endif
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

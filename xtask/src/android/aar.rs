@@ -48,10 +48,7 @@ pub fn run() -> Result<()> {
 
 /// The JDK's own packer of zip files.
 fn jar() -> Command {
-    match std::env::var_os("JAVA_HOME") {
-        Some(home) => Command::new(PathBuf::from(home).join("bin/jar")),
-        None => Command::new("jar"),
-    }
+    java::tool("jar")
 }
 
 /// The files as an AAR has them.

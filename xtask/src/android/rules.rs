@@ -6,7 +6,7 @@ use crate::{bindings, java, process, project};
 use anyhow::{Context, Result, bail, ensure};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 const PROGUARD: &str = "com.guardsquare:proguard-base:7.8.2";
@@ -135,7 +135,7 @@ fn gather(scratch: &Path) -> Result<Vec<PathBuf>> {
     fs::write(&source, PROGRAM)?;
     let classes = scratch.join("classes");
     process::run(
-        tool("javac")
+        java::tool("javac")
             .arg("-cp")
             .arg(path(&program))
             .arg("-d")
@@ -151,7 +151,7 @@ fn gather(scratch: &Path) -> Result<Vec<PathBuf>> {
 /// R8 takes no folders.
 fn pack(classes: &Path, jar: &Path) -> Result<()> {
     process::run(
-        tool("jar")
+        java::tool("jar")
             .args(["--create", "--no-manifest", "--file"])
             .arg(jar)
             .arg("-C")
@@ -189,13 +189,6 @@ fn fetch(coordinates: &str, scratch: &Path) -> Result<String> {
         .arg(format!("-DoutputDirectory={}", folder.display()));
     process::output(&mut maven)?;
     Ok(format!("{}/*", folder.display()))
-}
-
-fn tool(name: &str) -> Command {
-    match std::env::var_os("JAVA_HOME") {
-        Some(home) => Command::new(PathBuf::from(home).join("bin").join(name)),
-        None => Command::new(name),
-    }
 }
 
 fn path(jars: &[PathBuf]) -> String {

@@ -2,6 +2,8 @@
 //
 // A block that begins with an import is a file of its own. Any other is the body of a function that knows the names of Names.kt. Each line of
 // a block has the same number in its source as in its page: README.md.kt:42 in an error is line 42 of README.md, give or take nothing.
+//
+// Arguments: the repository, where the sources go, and `all` or `without-android`, which leaves out what imports Android's classes.
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -11,16 +13,19 @@ import java.util.stream.Stream;
 class Snippets {
     private static final String IMPORTS =
         String.join("; ", Stream.of(
-            "dev.comeback.*", "dev.comeback.android.*", "dev.comeback.client.*", "dev.comeback.coroutines.*", "dev.comeback.ktor.*",
+            "dev.comeback.*", "dev.comeback.client.*", "dev.comeback.coroutines.*", "dev.comeback.ktor.*",
             "dev.comeback.okhttp.*", "dev.comeback.testing.*", "io.ktor.client.HttpClient", "io.ktor.client.engine.okhttp.OkHttp",
             "io.ktor.client.plugins.HttpTimeout", "io.ktor.client.request.*", "io.ktor.client.statement.*", "java.io.IOException",
             "kotlin.time.Duration.Companion.milliseconds", "kotlin.time.Duration.Companion.minutes", "kotlin.time.Duration.Companion.seconds",
             "kotlinx.coroutines.test.runTest", "okhttp3.*", "okhttp3.RequestBody.Companion.toRequestBody", "retrofit2.Retrofit")
             .map(name -> "import " + name).toList());
 
+    private static boolean withAndroid;
+
     public static void main(String[] arguments) throws IOException {
         Path root = Path.of(arguments[0]);
         Path out = Path.of(arguments[1]);
+        withAndroid = arguments[2].equals("all");
         Files.createDirectories(out);
         try (Stream<Path> old = Files.list(out)) {
             for (Path file : old.toList()) Files.delete(file);
@@ -38,9 +43,12 @@ class Snippets {
         for (int first = 0; first < lines.size(); first++) {
             if (!lines.get(first).equals("```kotlin")) continue;
             int end = first + 1 + lines.subList(first + 1, lines.size()).indexOf("```");
-            write(page.getFileName().toString(), first + 1, lines.subList(first + 1, end), out);
+            List<String> block = lines.subList(first + 1, end);
+            if (withAndroid || block.stream().noneMatch(line -> line.startsWith("import android."))) {
+                write(page.getFileName().toString(), first + 1, block, out);
+                count++;
+            }
             first = end;
-            count++;
         }
         return count;
     }

@@ -50,6 +50,11 @@ class PublicApiTest {
     private companion object {
         /** A module that is not built before this one has no classes, and the test says so. */
         @JvmStatic
-        fun publicModules(): List<String> = Module.all.filter { it.isPublic }.map { it.name }
+        fun publicModules(): List<String> =
+            Module.all
+                .filter { it.isPublic }
+                .map { it.name }
+                // Only then is it not built; `cargo xtask check api` builds it.
+                .filter { it != "comeback-android" || System.getProperty("without-android") == null }
     }
 }

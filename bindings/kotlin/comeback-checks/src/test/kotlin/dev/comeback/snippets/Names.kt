@@ -2,7 +2,6 @@
 // not run, so nothing here has a value.
 package dev.comeback.snippets
 
-import android.content.Context
 import dev.comeback.Comeback
 import dev.comeback.ManualConnectivity
 import dev.comeback.RetryPolicy
@@ -22,7 +21,6 @@ abstract class Names {
     abstract val calls: Call.Factory
     abstract val ktor: HttpClient
     abstract val request: Request
-    abstract val context: Context
     abstract val url: String
     abstract val body: RequestBody
     abstract val key: String
