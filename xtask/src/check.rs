@@ -150,7 +150,7 @@ fn format(steps: &mut Steps) -> Result<()> {
     })?;
     steps.run(
         "Format: ktlint (`mvn spotless:apply` repairs)",
-        maven()?.args(["--quiet", "spotless:check"]),
+        maven()?.args(["--quiet", "--fail-at-end", "spotless:check"]),
     )
 }
 

@@ -192,11 +192,22 @@ fn without_progress(said: &[String]) -> impl Iterator<Item = &str> {
         if is_maven {
             let begins = line.starts_with('[') || line.starts_with("thread '");
             is_error = line.starts_with("[ERROR] ") || is_error && !begins;
-            return is_error;
+            return is_error && !MAVENS_ADVICE.iter().any(|advice| line.starts_with(advice));
         }
         !is_cargos_progress(line)
     })
 }
+
+/// What Maven says after every failure.
+const MAVENS_ADVICE: [&str; 7] = [
+    "[ERROR] -> [Help",
+    "[ERROR] [Help",
+    "[ERROR] To see the full stack trace",
+    "[ERROR] Re-run Maven",
+    "[ERROR] For more information about the errors",
+    "[ERROR] After correcting the problems",
+    "[ERROR]   mvn <args>",
+];
 
 fn is_cargos_progress(line: &str) -> bool {
     const VERBS: [&str; 14] = [
