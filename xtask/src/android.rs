@@ -114,7 +114,7 @@ fn toolchain() -> Result<Toolchain> {
 }
 
 fn check() -> Result<()> {
-    let toolchain = toolchain()?;
+    let toolchain = Toolchain::checking_for(&TARGETS.map(|target| target.triple))?;
     for target in &TARGETS {
         println!("{}", target.triple);
         process::run(toolchain.cargo("check", target.triple).args([

@@ -42,18 +42,28 @@ impl Toolchain {
         })
     }
 
+    /// One that checks types for these targets: with rustup's standard library where it is, which saves a minute for each target.
+    pub fn checking_for(triples: &[&str]) -> Result<Toolchain> {
+        Toolchain::prebuilt(triples).map_or_else(|| Toolchain::compiling_for(triples), Ok)
+    }
+
+    /// The usual one with the standard libraries that rustup installed, if it has them all.
+    fn prebuilt(triples: &[&str]) -> Option<Toolchain> {
+        let installed = said("rustup", &["target", "list", "--installed"]).unwrap_or_default();
+        let is_there = |triple: &&str| installed.lines().any(|line| line == *triple);
+        triples.iter().all(is_there).then_some(Toolchain {
+            compiler: Compiler::Usual,
+            rebuilds: false,
+        })
+    }
+
     /// One that compiles for these targets: if it can, with a standard library built anew, else with rustup's.
     pub fn compiling_for(triples: &[&str]) -> Result<Toolchain> {
         if let Some(toolchain) = Toolchain::rebuilding() {
             return Ok(toolchain);
         }
-        let installed = said("rustup", &["target", "list", "--installed"]).unwrap_or_default();
-        let is_there = |triple: &&str| installed.lines().any(|line| line == *triple);
-        if triples.iter().all(is_there) {
-            return Ok(Toolchain {
-                compiler: Compiler::Usual,
-                rebuilds: false,
-            });
+        if let Some(toolchain) = Toolchain::prebuilt(triples) {
+            return Ok(toolchain);
         }
         bail!(
             "no Rust for {} is installed: {HOW_TO_GET_SOURCES}, or `rustup target add {}`",
