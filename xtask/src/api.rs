@@ -1,13 +1,11 @@
 //! `cargo xtask api`: writes the dumps of the Kotlin modules' public API, which the Maven build compares with.
 
-use crate::bindings::{CLIENT, CORE};
 use crate::{java, process};
 use anyhow::Result;
 
 pub fn run() -> Result<()> {
     let mut maven = java::maven()?;
-    CORE.make()?;
-    CLIENT.make()?;
+    process::run(process::xtask().args(["bindings", "tests"]))?;
     maven.args([
         "--quiet",
         "--no-transfer-progress",

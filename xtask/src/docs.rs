@@ -1,6 +1,5 @@
 //! `cargo xtask docs`: the Kotlin modules' public API as a site. Dokka's warnings are failures, and so is a page about what is internal.
 
-use crate::bindings::{CLIENT, CORE};
 use crate::{java, process, project};
 use anyhow::{Context, Result, bail};
 use std::fs;
@@ -11,8 +10,7 @@ const INTERNAL: &str = "InternalComebackApi";
 
 pub fn run() -> Result<()> {
     let mut maven = java::maven()?;
-    CORE.make()?;
-    CLIENT.make()?;
+    process::run(process::xtask().args(["bindings", "tests"]))?;
     let site = project::kotlin().join("comeback-docs/target/site");
     // Pages of what is gone would stay.
     if site.exists() {

@@ -3,8 +3,7 @@
 //! The model stands outside the repository. What is compared, and the first differences, are the tests' to say:
 //! `tests/scenarios.rs` and `ScenariosTest`, which also replay the few hundred scenarios that every clone has.
 
-use crate::bindings::CORE;
-use crate::{java, process, project};
+use crate::{bindings, java, process, project};
 use anyhow::{Context, Result, bail};
 use lexopt::{Arg, Parser};
 use std::fs;
@@ -62,7 +61,7 @@ pub fn run(arguments: Parser) -> Result<()> {
         let few = write(&place.join("scenarios-kotlin.jsonl"), &few)?;
         println!("Replaying the first {few_count} through Kotlin");
         let mut maven = java::maven()?;
-        CORE.make()?;
+        process::run(process::xtask().args(["bindings", "tests"]))?;
         maven.args([
             "--quiet",
             "--no-transfer-progress",
@@ -76,6 +75,10 @@ pub fn run(arguments: Parser) -> Result<()> {
             "-Dsurefire.failIfNoSpecifiedTests=false",
         ]);
         maven.arg(format!("-Dcomeback.scenarios={}", few.display()));
+        maven.arg(format!(
+            "-Djna.library.path={}",
+            bindings::for_tests().display()
+        ));
         process::run(&mut maven)?;
     }
     println!(
