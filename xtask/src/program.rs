@@ -88,7 +88,7 @@ fn package(module: &str, mut maven: Command) -> Result<()> {
         "2",
         "-Dmaven.test.skip=true",
         "-Denforcer.skip",
-        "-Danimal.sniffer.skip",
+        "-Dapi-level.skip=true",
         "-Dwithout-android",
     ]);
     watch(&mut maven, "2 of 2: the modules in Kotlin", building)

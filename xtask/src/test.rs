@@ -87,7 +87,7 @@ fn generate(steps: &mut Steps) -> Result<()> {
 fn maven() -> Result<Command> {
     let mut maven = java::maven()?;
     maven.args(["--no-transfer-progress", "test", "--fail-at-end"]);
-    maven.args(["-Denforcer.skip", "-Danimal.sniffer.skip"]);
+    maven.args(["-Denforcer.skip", "-Dapi-level.skip=true"]);
     // JNA looks there before it looks into jars.
     maven.arg(format!(
         "-Djna.library.path={}",

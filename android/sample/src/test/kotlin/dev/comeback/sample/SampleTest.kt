@@ -108,7 +108,9 @@ internal class SampleTest {
         server(port)
         button("Pay").performClick()
         await("try again") { button("Try again").visibility == View.VISIBLE }
-        val steps = "POST \\d+: CONNECT_REFUSED, waits \\d+ ms \\(backoff\\) … goes again after \\d+ ms \\(timer\\), .* stopped: attempts\\."
+        val steps =
+            "POST \\d+: CONNECT_REFUSED, waits \\d+ ms \\(backoff\\) … goes again after \\d+ ms \\(timer\\), .* " +
+                "stopped: attempts\\."
         assertTrue(shown(), Regex(steps).containsMatchIn(shown()))
         val payment = app.stopped!!
         assertNotNull(payment.header("Idempotency-Key"))
