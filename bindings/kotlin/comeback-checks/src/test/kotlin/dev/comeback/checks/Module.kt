@@ -9,7 +9,10 @@ internal class Module(
     private val pom = folder.resolve("pom.xml").readText()
 
     /** Its artifactId, which is not always the name of its folder. */
-    val name: String = checkNotNull(Regex("</parent>\\s*<artifactId>([^<]+)").find(pom)) { "$folder/pom.xml has no artifactId" }.groupValues[1]
+    val name: String =
+        checkNotNull(
+            Regex("</parent>\\s*<artifactId>([^<]+)").find(pom),
+        ) { "$folder/pom.xml has no artifactId" }.groupValues[1]
 
     val classes: File = folder.resolve("target/classes")
 
@@ -21,8 +24,13 @@ internal class Module(
 
         val all: List<Module> =
             listOf("bindings/kotlin", "android", "evidence")
-                .flatMap { repository.resolve(it).listFiles().orEmpty().toList() }
-                .filter { it.resolve("pom.xml").exists() }
+                .flatMap {
+                    repository
+                        .resolve(it)
+                        .listFiles()
+                        .orEmpty()
+                        .toList()
+                }.filter { it.resolve("pom.xml").exists() }
                 .map(::Module)
                 .sortedBy { it.name }
 
