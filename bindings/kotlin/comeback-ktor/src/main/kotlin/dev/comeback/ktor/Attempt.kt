@@ -4,6 +4,7 @@ package dev.comeback.ktor
 import dev.comeback.RetryReport
 import dev.comeback.coroutines.LayerElement
 import dev.comeback.driver.DriverFacts
+import dev.comeback.driver.FailedLookUps
 import dev.comeback.driver.InnerRequest
 import dev.comeback.driver.OuterAttempt
 import dev.comeback.driver.RequestHead
@@ -166,7 +167,7 @@ internal class Attempt(
         // A plugin may send several at once.
         synchronized(this) {
             entered++
-            inEngine = setup.engine.entered(request, outer, facts, notedPath, loop.body, job, before = inEngine)
+            inEngine = setup.engine.entered(request, outer, facts, notedPath, loop.body, job, before = inEngine, loop.asksAgain)
         }
         request.body = loop.body.entering(request.body as OutgoingContent) { job.cancel("the body has changed", it) }
     }
@@ -179,6 +180,9 @@ internal class Attempt(
     override fun engineThrew(thrown: Throwable) {
         inEngine?.threw(thrown)
     }
+
+    /** For how long a failed look-up is remembered against the next attempt. */
+    val failedLookUpNanos: Long get() = inEngine?.failedLookUpNanos ?: FailedLookUps.cachedNanos()
 
     /** The request as it left; null if none did. */
     val wentOut: RequestHead? get() = inEngine?.request?.head(facts.keyHeader)

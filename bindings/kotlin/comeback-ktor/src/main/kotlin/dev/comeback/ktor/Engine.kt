@@ -3,7 +3,6 @@ package dev.comeback.ktor
 
 import dev.comeback.Comeback
 import dev.comeback.driver.DriverFacts
-import dev.comeback.driver.FailedLookUps
 import dev.comeback.driver.OuterAttempt
 import io.ktor.client.HttpClient
 import io.ktor.client.plugins.HttpTimeoutCapability
@@ -26,7 +25,9 @@ internal class Engine(
     /** A CIO engine that shares connections; by itself it makes one for each request. */
     private val isPipelining = withOptional { CioTimeouts.arePipelined(client) } ?: false
 
-    /** [request] enters the engine, on [path]; null: the newest. [job]: what ends it; null if it is not ours to end. [before]: see [EngineRequest]. */
+    /**
+     * [request] enters the engine, on [path]; null: the newest. [job]: what ends it; null if it is not ours to end. [before], [asksAgain]: see [EngineRequest].
+     */
     fun entered(
         request: HttpRequestBuilder,
         outer: OuterAttempt,
@@ -35,11 +36,24 @@ internal class Engine(
         body: BodyWatch?,
         job: CompletableJob?,
         before: EngineRequest?,
+        asksAgain: Boolean = false,
     ): EngineRequest {
         val mayResend =
             !takesLayers || (!outer.clientResendsOff && !facts.clientResendsOff && facts.mayRepeat(request.head(facts.keyHeader)))
         val onPath = path ?: comeback.networkFor(facts, request.url.host).snapshot.path
-        val entered = EngineRequest(request, outer, isHeard = takesLayers, mayResend, comeback.connectionAges, onPath, body, before)
+        val entered =
+            EngineRequest(
+                request,
+                outer,
+                isHeard = takesLayers,
+                mayResend,
+                comeback.connectionAges,
+                comeback.lookUpMemory,
+                asksAgain,
+                onPath,
+                body,
+                before,
+            )
         if (takesLayers) {
             request.headers[OuterAttempt.header] = entered.numbered()
         } else {
@@ -78,9 +92,6 @@ internal class Engine(
             )
         request.setCapability(HttpTimeoutCapability, limited)
     }
-
-    /** How long the platform remembers a failed look-up; a resolver of the engine's own is assumed to ask each time. */
-    fun failedLookUpNanos(): Long = if (withOptional { OkHttpEngines.hasOwnDns(client) } == true) 0 else FailedLookUps.cachedNanos()
 
     /** Null where that engine is not on the class path. */
     private inline fun <T> withOptional(action: () -> T): T? =

@@ -2,6 +2,7 @@
 package dev.comeback.ktor
 
 import dev.comeback.driver.ConnectionAges
+import dev.comeback.driver.LookUpMemory
 import dev.comeback.driver.OuterAttempt
 import dev.comeback.driver.Promise
 import dev.comeback.driver.everythingBehind
@@ -20,6 +21,7 @@ import java.util.concurrent.atomic.AtomicLong
  * @param outer the attempt it belongs to, as layers inside the engine see it
  * @param isHeard our own layer is in the engine and tells when a head is about to be written. Of other engines only the types of exceptions tell
  * @param mayResend whether the client may send it again by itself after it began to go out
+ * @property asksAgain a name was not found for the same call before
  * @param path the network's path on which it goes out
  * @param body null if nobody watches it
  * @property before what entered for the same attempt before it
@@ -30,6 +32,8 @@ internal class EngineRequest(
     private val isHeard: Boolean,
     val mayResend: Boolean,
     val ages: ConnectionAges,
+    val lookUps: LookUpMemory,
+    val asksAgain: Boolean,
     val path: Long,
     private val body: BodyWatch?,
     val before: EngineRequest?,
@@ -51,6 +55,10 @@ internal class EngineRequest(
     /** Noted where the engine is known to share connections. */
     @Volatile
     var connections: Connections? = null
+
+    /** For how long a failed look-up is remembered against the next attempt; null: as long as the platform does. */
+    @Volatile
+    var failedLookUpNanos: Long? = null
 
     /** In the engine, as far as is known. */
     val isUnderWay: Boolean get() = thrown == null && !hasHead

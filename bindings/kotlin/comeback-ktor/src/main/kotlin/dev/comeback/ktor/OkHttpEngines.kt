@@ -6,7 +6,6 @@ import io.ktor.client.HttpClient
 import io.ktor.client.engine.HttpClientEngine
 import io.ktor.client.engine.okhttp.OkHttpConfig
 import kotlinx.coroutines.job
-import okhttp3.Dns
 import okhttp3.Interceptor
 import java.lang.reflect.Proxy
 import java.util.Collections
@@ -55,7 +54,11 @@ internal object OkHttpEngines {
                 "it from Ktor 3.6 on; with an older Ktor add a dependency on com.squareup.okhttp3:okhttp 5.4 or newer"
         }
         if (!prepared.add(config)) return
+        // It overrules what `config { }` sets.
+        orNull { config.dns?.let { config.dns = EngineDns.of(it) } }
         config.config {
+            // The one way to learn what was set. Where the builder is not complete enough for it, it is wrapped for each attempt.
+            orNull { build() }?.let { soFar -> dns(EngineDns.of(soFar.dns)) }
             // Before all of the app's own: what they sign or log is the request as it would be without us.
             interceptors().add(0, EngineEntrance)
             addInterceptor(HeadsAsSent)
@@ -88,11 +91,4 @@ internal object OkHttpEngines {
         } catch (_: LinkageError) {
             false
         }
-
-    /** Whether the engine looks names up past the platform's cache. */
-    fun hasOwnDns(client: HttpClient): Boolean {
-        val config = client.engine.config as? OkHttpConfig ?: return false
-        // By equality: on a client with Comeback's interceptor it is one that asks the system's, and is equal to it.
-        return (config.dns ?: config.preconfigured?.dns ?: Dns.SYSTEM) != Dns.SYSTEM
-    }
 }

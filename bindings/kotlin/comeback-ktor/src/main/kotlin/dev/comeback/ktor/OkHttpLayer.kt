@@ -1,11 +1,9 @@
 // Inside Ktor's OkHttp engine: hands limits to OkHttp, keeps it from sending again what must not be, and tells what went out.
 package dev.comeback.ktor
 
-import dev.comeback.driver.ConnectionAge
 import dev.comeback.driver.OuterAttempt
 import dev.comeback.driver.orNull
 import okhttp3.Call
-import okhttp3.Dns
 import okhttp3.Headers
 import okhttp3.Interceptor
 import okhttp3.Response
@@ -23,19 +21,25 @@ internal object EngineEntrance : Interceptor {
         val builder = chain.request().newBuilder().removeHeader(OuterAttempt.header)
         // What comes of a request whose attempt is over concerns nobody.
         if (inEngine == null) return chain.proceed(builder.build())
-        chain.call().tag(InEngine.TYPE) { InEngine(inEngine) }
+        val call = chain.call()
+        val tag = call.tag(InEngine.TYPE) { InEngine(inEngine, call) }
         val request = builder.tag(OuterAttempt::class.java, inEngine.outer).build()
-        return chain.limitedTo(inEngine).onFreshConnection(inEngine).proceed(request)
+        val limited = chain.limitedTo(inEngine).onFreshConnection(inEngine)
+        return EngineDns.inside(tag) { limited.proceed(request) }
     }
 
     private fun Interceptor.Chain.onFreshConnection(inEngine: EngineRequest): Interceptor.Chain {
         val url = request().url
         val connections = Connections(inEngine.ages, inEngine.path, url.scheme, url.host, url.port)
         inEngine.connections = connections
-        val age = connections.age ?: return this
+        val age = connections.age
+        val own = EngineDns.of(dns, age)
+        // Any other resolver is assumed to ask each time.
+        if (!own.isSystems) inEngine.failedLookUpNanos = 0
+        if (own === dns) return this
         // What a socket throws when it is closed concerns nobody.
-        if (inEngine.ages.isNewTo(connectionPool, inEngine.path)) orNull { connectionPool.evictAll() }
-        return withDns(AgedDns(dns, age))
+        if (age != null && inEngine.ages.isNewTo(connectionPool, inEngine.path)) orNull { connectionPool.evictAll() }
+        return withDns(own)
     }
 
     private fun Interceptor.Chain.limitedTo(inEngine: EngineRequest): Interceptor.Chain {
@@ -55,17 +59,6 @@ internal object EngineEntrance : Interceptor {
         val limit = roundedUpToMillis(limitNanos).coerceIn(1, Int.MAX_VALUE.toLong()).toInt()
         return limit.takeIf { millis == 0 || it < millis }
     }
-}
-
-/**
- * A resolver that is equal only within one age. OkHttp takes a pooled connection only for an address with an equal resolver; so connections of another age
- * stay in the app's own pool until it closes them, and no attempt begins on them.
- */
-private data class AgedDns(
-    private val resolver: Dns,
-    private val age: ConnectionAge,
-) : Dns by resolver {
-    override fun toString(): String = resolver.toString()
 }
 
 /** The last interceptor but those of the network: undoes what [EngineExit] has done to a head. */
@@ -107,6 +100,7 @@ internal object EngineExit : Interceptor {
 /** What a call inside the engine was made for. */
 internal class InEngine(
     val request: EngineRequest,
+    val call: Call,
 ) {
     /** What was changed in the head of the call's latest response, and is to be undone. */
     @Volatile

@@ -113,6 +113,10 @@ internal class SendLoop(
     var isRedirected: Boolean = false
         private set
 
+    /** A name was not found. */
+    var asksAgain: Boolean = false
+        private set
+
     /** The caller has its answer, or its exception. */
     @Volatile
     var isOver: Boolean = false
@@ -315,13 +319,14 @@ internal class SendLoop(
         val failure = checkNotNull(attempt.failure)
         val kind = if (attempt.isCut) FailureKind.ATTEMPT_TIMEOUT else failureKind(failure, body, comeback.transportExceptions)
         if (isOutOfTime(failure)) attempt.isOutOfTime()
+        if (kind == FailureKind.DNS) asksAgain = true
         val sentNothing = attempt.sentNothing(if (attempt.isCut) null else failure)
         if (body.isChanged) return session.stopped(StopReason.BodyNotReplayable, sentNothing)
         return session.failed(
             Outcome.failure(
                 kind,
                 failure,
-                lookUpNanos = if (kind == FailureKind.DNS) setup.engine.failedLookUpNanos() else 0,
+                lookUpNanos = if (kind == FailureKind.DNS) attempt.failedLookUpNanos else 0,
                 sentNothing = sentNothing,
                 bodyUntouched = body.isUntouched,
                 overrule = hooks.classify(attempt.request, null, failure),

@@ -2,21 +2,14 @@
 package dev.comeback.okhttp.internal
 
 import dev.comeback.driver.ConnectionAge
-import dev.comeback.driver.OuterAttempt
+import dev.comeback.driver.LookUp
 import okhttp3.Call
 import okhttp3.Dns
 import okhttp3.EventListener
 import okhttp3.internal.dns.LookupDnsCall
 import java.io.IOException
-import java.io.InterruptedIOException
 import java.net.InetAddress
-import java.net.SocketTimeoutException
 import java.net.UnknownHostException
-import java.util.concurrent.CountDownLatch
-import java.util.concurrent.SynchronousQueue
-import java.util.concurrent.ThreadPoolExecutor
-import java.util.concurrent.TimeUnit.NANOSECONDS
-import java.util.concurrent.TimeUnit.SECONDS
 
 /**
  * Looks up names by the app's [resolver], for attempts on a thread of its own, so that the thread of the call is free when the call is cancelled, by whatever
@@ -40,10 +33,27 @@ internal class AttemptDns private constructor(
         val layer = CallLayer.find(call)
         val asked = layer?.lookUpAgain?.takeIf { resolver === Dns.SYSTEM } ?: resolver
         try {
-            return LookUp(call, asked, hostname).result(limitNanos)
+            return lookedUp(call, asked, hostname)
         } catch (notFound: UnknownHostException) {
             layer?.notFound = hostname
             throw notFound
+        }
+    }
+
+    private fun lookedUp(
+        call: Call,
+        asked: Dns,
+        hostname: String,
+    ): List<InetAddress> {
+        val lookUp = LookUp(isApps = asked !== Dns.SYSTEM) { asked.lookup(hostname) }
+        return lookUp.result(limitNanos) {
+            call.addEventListener(
+                object : EventListener() {
+                    override fun canceled(call: Call) = lookUp.leave()
+                },
+            )
+            // A cancel before that was not heard.
+            if (call.isCanceled()) lookUp.leave()
         }
     }
 
@@ -84,76 +94,6 @@ internal class AttemptDns private constructor(
 
         /** What the app has set. */
         fun resolverOf(dns: Dns): Dns = if (dns is AttemptDns) dns.resolver else dns
-    }
-}
-
-/** One look-up, which [call] waits for. */
-private class LookUp(
-    private val call: Call,
-    private val resolver: Dns,
-    private val hostname: String,
-) : EventListener(),
-    Runnable {
-    /** The app's resolver may make calls, which belong to this attempt. */
-    private val outer = if (resolver === Dns.SYSTEM) null else OuterAttempt.onThisThread
-    private val isOver = CountDownLatch(1)
-
-    @Volatile
-    private var found: List<InetAddress>? = null
-
-    @Volatile
-    private var thrown: Throwable? = null
-
-    /** What was found, if it is found within [limitNanos]. */
-    fun result(limitNanos: Long?): List<InetAddress> {
-        try {
-            THREADS.execute(this)
-        } catch (_: Throwable) {
-            // So many hang already, or there is no memory for a thread. Then as without us.
-            return resolver.lookup(hostname)
-        }
-        call.addEventListener(this)
-        try {
-            // A cancel before that was not heard.
-            if (!call.isCanceled() &&
-                !isOver.await(limitNanos ?: Long.MAX_VALUE, NANOSECONDS)
-            ) {
-                throw SocketTimeoutException("timeout of a look-up")
-            }
-        } catch (interrupt: InterruptedException) {
-            Thread.currentThread().interrupt()
-            throw InterruptedIOException("interrupted").apply { initCause(interrupt) }
-        }
-        thrown?.let { throw it }
-        return found ?: throw IOException("Canceled")
-    }
-
-    override fun canceled(call: Call): Unit = isOver.countDown()
-
-    override fun run() {
-        val former = OuterAttempt.enter(outer)
-        try {
-            found = resolver.lookup(hostname)
-        } catch (caught: Throwable) {
-            thrown = caught
-        } finally {
-            OuterAttempt.leave(former)
-            isOver.countDown()
-        }
-    }
-
-    private companion object {
-        const val MOST = 64
-        const val IDLE_SECONDS = 5L
-
-        /** Without a queue: a look-up never waits for one that hangs. */
-        val THREADS =
-            ThreadPoolExecutor(0, MOST, IDLE_SECONDS, SECONDS, SynchronousQueue()) { lookUp ->
-                Thread(lookUp, "comeback-look-up").apply {
-                    isDaemon = true
-                    priority = Thread.NORM_PRIORITY
-                }
-            }
     }
 }
 
