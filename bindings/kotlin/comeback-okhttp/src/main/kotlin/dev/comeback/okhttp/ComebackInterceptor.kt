@@ -57,7 +57,7 @@ public class ComebackInterceptor
                 (if (chain.connection() == null) setup.codeOf(chain, entry = this) else null) ?: return chain.proceed(chain.request())
             val layer = CallLayer.of(call)
             // The outermost layer acts.
-            if (layer.isActive) return tellOnSameCall(chain, setup.policyFor(chain.request()), layer)
+            if (layer.isActive) return tellOnSameCall(chain, setup, layer, code)
             val outer = OuterAttempt.onThisThread ?: layer.innerCall?.outer ?: chain.request().tag(OuterAttempt::class.java)
             if (outer != null) return standDown(chain, layer, outer, code)
             val request = asNew(chain.request())

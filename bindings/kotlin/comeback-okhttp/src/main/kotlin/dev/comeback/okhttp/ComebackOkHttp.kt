@@ -32,12 +32,12 @@ public class ComebackOkHttp {
     public var label: ((request: Request) -> String?)? = null
 
     /**
-     * Set this to true if the interceptors added after Comeback, and so further in, send requests through no client but this one, or only through clients
+     * Set this to true if the interceptors added after Comeback, and so further in, and all network interceptors send requests through no client but this one, or only through clients
      * that have Comeback too ([RetryPolicy.OFF] is enough). Interceptors that sign, log or compress are of this kind.
      *
      * An interceptor may send a request through another client first, and only then pass it on. Comeback cannot see that. So as long as this is false and
-     * the app has interceptors further in, no failure counts as "never sent", and a POST without an idempotency key goes once. OkHttp's own interceptors
-     * do not count.
+     * the app has interceptors further in, no failure counts as "never sent", and a POST without an idempotency key goes once. Where it has only network
+     * interceptors, this begins when the request reaches them, with a connection. OkHttp's own interceptors do not count.
      */
     public var onlyThisClientSends: Boolean = false
 

@@ -23,8 +23,10 @@ import okhttp3.Response
  * request must not be repeated, no block that is in progress at that time is repeated, because it may be that one's.
  *
  * An interceptor after it may send requests through another client. A client with Comeback reports them here, whatever its policy, and the call is repeated
- * only if they may be repeated too. What a client without Comeback sends is not seen: if it sends a request and then fails as if no host had been
- * reached, the request is sent again. The same holds for an app's own `Dns`, `ProxySelector`, `Authenticator` or `SocketFactory` that sends requests.
+ * only if they may be repeated too. What a client without Comeback sends is not seen. So where the app has interceptors after it, or a request has come as far as
+ * the app's network interceptors, no failure counts as never sent, and a POST without an idempotency key goes once, unless [ComebackOkHttp.onlyThisClientSends]
+ * is true. What an app's own `Dns`, `ProxySelector`, `Authenticator` or `SocketFactory` sends by such a client keeps nothing from
+ * being repeated.
  */
 @JvmOverloads
 public fun OkHttpClient.Builder.comeback(

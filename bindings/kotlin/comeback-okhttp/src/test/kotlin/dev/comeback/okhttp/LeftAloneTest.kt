@@ -10,6 +10,7 @@ import mockwebserver3.MockResponse
 import mockwebserver3.RecordedRequest
 import okhttp3.Interceptor
 import okhttp3.MediaType
+import okhttp3.OkHttpClient
 import okhttp3.Protocol
 import okhttp3.RequestBody
 import okhttp3.RequestBody.Companion.toRequestBody
@@ -70,6 +71,26 @@ internal class LeftAloneTest {
             assertEquals(200, factory.newCall(fixture.post()).future().outcome())
             sockets.release.countDown()
             sockets.isBack.await()
+            Thread.sleep(100)
+            assertEquals(1, fixture.server.requestCount)
+        }
+    }
+
+    @Test
+    fun `a POST that is left alone in a network interceptor, which may have sent it elsewhere, does not go again`() {
+        fixture().use { fixture ->
+            val release = CountDownLatch(1)
+            val other = fixture.remember(OkHttpClient())
+            val mirrors =
+                Interceptor { chain ->
+                    other.newCall(fixture.post()).execute().close()
+                    release.await()
+                    chain.proceed(chain.request())
+                }
+            val future = fixture.factory(policy(3)) { addNetworkInterceptor(mirrors) }.newCall(fixture.post()).future()
+            val failure = assertIs<IOException>(future.outcome())
+            assertEquals(true, failure.retryReport?.mayHaveArrived)
+            release.countDown()
             Thread.sleep(100)
             assertEquals(1, fixture.server.requestCount)
         }

@@ -354,6 +354,25 @@ internal class NestedLayersTest(
             assertEquals(listOf("POST"), ground.received().map { it.method })
         }
 
+    @ParameterizedTest
+    @EnumSource(Way::class)
+    fun `a network interceptor that may have used another client leaves the block without proof`(way: Way) =
+        ground().use { ground ->
+            ground.server.enqueue(MockResponse.Builder().onResponseStart(CloseSocket()).build())
+            val other = ground.remember(OkHttpClient())
+            val calls =
+                ground.calls {
+                    addNetworkInterceptor { chain ->
+                        other.newCall(ground.post()).execute().close()
+                        chain.proceed(chain.request())
+                    }
+                }
+            val outer = OuterAttempt()
+            way.send(outer, calls, ground.post())
+            assertEquals(listOf(false), outer.innerRequestsOf(way).map { it.sentNothing })
+            assertEquals(1, ground.server.requestCount)
+        }
+
     @Test
     fun `a call outside of every block is nobody's`() =
         ground().use { ground ->

@@ -92,11 +92,11 @@ internal class ProofTest(
         }
 
     @Test
-    fun `a network interceptor that fails before the headers is proof, whatever it throws`() =
+    fun `a network interceptor that fails before the headers is proof if only this client sends, whatever it throws`() =
         LoopbackFixture(driver = driver).use { ground ->
             val tries = AtomicInteger()
             val client =
-                ground.calls {
+                ground.calls(configure = { onlyThisClientSends = true }) {
                     addNetworkInterceptor {
                         if (tries.incrementAndGet() ==
                             1
@@ -109,6 +109,36 @@ internal class ProofTest(
                 }
             assertEquals(200, client.outcomeOf(ground.post()))
             assertEquals(listOf<FailureKind?>(FailureKind.BEFORE_HEADERS), ground.failures())
+            assertEquals(1, ground.server.requestCount)
+        }
+
+    @Test
+    fun `a network interceptor that sent the request by another client which then fails proves nothing`() =
+        LoopbackFixture(driver = driver).use { ground ->
+            ground.answerAndClose()
+            val other = ground.remember(OkHttpClient())
+            val client =
+                ground.calls(RetryPolicy.PAYMENT) {
+                    addNetworkInterceptor { chain ->
+                        other.newCall(ground.post()).execute().close()
+                        chain.proceed(chain.request())
+                    }
+                }
+            val failure = assertFailsWith<IOException> { client.send(ground.post()) }
+            assertEquals(StopReason.NotRepeatable, failure.retryReport!!.reason)
+            assertEquals(true, failure.retryReport!!.mayHaveArrived)
+            assertEquals(1, ground.server.requestCount)
+        }
+
+    @Test
+    fun `what failed before it reached the app's network interceptors goes again`() =
+        LoopbackFixture(driver = driver).use { ground ->
+            val client =
+                ground.calls {
+                    dns(SecondLookUp())
+                    addNetworkInterceptor { it.proceed(it.request()) }
+                }
+            assertEquals(200, client.outcomeOf(ground.post(host = "one.test")))
             assertEquals(1, ground.server.requestCount)
         }
 
@@ -308,7 +338,7 @@ internal class ProofTest(
     fun `a body that a network interceptor may have read counts as touched`() =
         LoopbackFixture(driver = driver).use { ground ->
             val calls =
-                ground.calls {
+                ground.calls(configure = { onlyThisClientSends = true }) {
                     addNetworkInterceptor { chain ->
                         chain.request().body!!.writeTo(okio.Buffer())
                         throw StreamResetException(ErrorCode.REFUSED_STREAM)

@@ -34,7 +34,10 @@ internal class Attempt(
     /** FREE, ASKING, ENDED or GIVEN_UP; or, left by the thread that ran it to the one that is asking, how it ended. */
     private val turn = AtomicReference<Any>(FREE)
 
-    /** Where the request is: QUEUED, OUTSIDE the client's own layer, INSIDE it, connecting perhaps, or SENT by it; CLOSED, and it never goes out. */
+    /**
+     * Where the request is: QUEUED, OUTSIDE the client's own layer, INSIDE it, connecting perhaps, SHOWN to network interceptors of the app's that might send it
+     * by other clients, or SENT; CLOSED, and it never goes out.
+     */
     private val exit = AtomicInteger(QUEUED)
 
     private var record: CallRecord? = null
@@ -218,7 +221,7 @@ internal class Attempt(
                 exit.getAndSet(CLOSED).also { if (it == QUEUED) begin(record) }
             }
         end(
-            AttemptEnd.LeftAlone(isCut, sentNothing = before != SENT && before != CLOSED, ranNothing = before == QUEUED),
+            AttemptEnd.LeftAlone(isCut, sentNothing = before < SHOWN, ranNothing = before == QUEUED),
             isOnAttempt = false,
         )
     }
@@ -246,8 +249,11 @@ internal class Attempt(
         exit.compareAndSet(INSIDE, OUTSIDE)
     }
 
+    /** It comes to the network interceptors. False if the attempt was given up before: then it may not. */
+    fun isShown(): Boolean = record?.mayNetworkInterceptorsSend != true || exit.compareAndSet(INSIDE, SHOWN) || exit.get() != CLOSED
+
     /** False if the attempt was given up before it went out: then it may not. */
-    fun goesOut(): Boolean = exit.compareAndSet(INSIDE, SENT) || exit.get() != CLOSED
+    fun goesOut(): Boolean = exit.compareAndSet(INSIDE, SENT) || exit.compareAndSet(SHOWN, SENT) || exit.get() != CLOSED
 
     /** On the thread that tells of the network, which has others to tell. */
     private fun onChange() {
@@ -337,11 +343,14 @@ internal class Attempt(
         private val ENDED = Any()
         private val GIVEN_UP = Any()
 
-        private const val OUTSIDE = 0
-        private const val INSIDE = 1
-        private const val SENT = 2
-        private const val CLOSED = 3
-        private const val QUEUED = 4
+        private const val QUEUED = 0
+        private const val OUTSIDE = 1
+        private const val INSIDE = 2
+
+        // From here on something may have been sent.
+        private const val SHOWN = 3
+        private const val SENT = 4
+        private const val CLOSED = 5
 
         /** How long after its cancel an attempt may take to end, before it is left. With two looks of the clock less than 100 ms. */
         private const val PATIENCE_NANOS = 20_000_000L
@@ -390,5 +399,11 @@ internal object AttemptExit : OwnInterceptor {
     @Throws(IOException::class)
     fun pass(chain: Interceptor.Chain) {
         if (Attempt.of(chain.call())?.goesOut() == false) throw IOException("Canceled")
+    }
+
+    /** Before the app's network interceptors. */
+    @Throws(IOException::class)
+    fun approach(chain: Interceptor.Chain) {
+        if (Attempt.of(chain.call())?.isShown() == false) throw IOException("Canceled")
     }
 }

@@ -109,7 +109,10 @@ internal class CallRecord(
     private val hasForeignFurtherIn get() = code.hasForeignFurtherIn
 
     /** Whether the request may have been sent by a client that nobody here hears. */
-    val mayBeSentElsewhere: Boolean get() = hasForeignFurtherIn && !hooks.onlyThisClientSends
+    val mayBeSentElsewhere: Boolean get() = code.mayBeSentElsewhere(layer, hooks)
+
+    /** Whether the app's network interceptors may send it by such a client. */
+    val mayNetworkInterceptorsSend: Boolean get() = code.mayNetworkInterceptorsSend && !hooks.onlyThisClientSends
 
     private val replay = request.body?.takeIf { it.isReplayable() }?.let(::Replay)
 

@@ -13,6 +13,7 @@ import java.lang.ref.WeakReference
  * @property isGuarded Comeback keeps the client from following up and re-sending by itself
  * @property hasForeignFurtherIn the app has interceptors between the one at which Comeback acts and the client's own layer
  * @property hasForeignNetworkInterceptors the app has network interceptors
+ * @property mayNetworkInterceptorsSend they may use another client
  * @property runsAppsCode code of the app's, which may make calls of its own, runs inside an attempt
  */
 internal class ClientCode private constructor(
@@ -21,6 +22,7 @@ internal class ClientCode private constructor(
     val isGuarded: Boolean,
     val hasForeignFurtherIn: Boolean,
     val hasForeignNetworkInterceptors: Boolean,
+    val mayNetworkInterceptorsSend: Boolean,
     hasForeignHooks: Boolean,
 ) {
     constructor(client: OkHttpClient, entry: Interceptor) : this(
@@ -29,12 +31,22 @@ internal class ClientCode private constructor(
         isGuarded = client.networkInterceptors.any { it is FollowUpGuard },
         hasForeignFurtherIn = client.interceptors.indexOf(entry).let { at -> at < 0 || client.interceptors.drop(at + 1).any(::isForeign) },
         hasForeignNetworkInterceptors = client.networkInterceptors.any { it !is OwnInterceptor },
+        mayNetworkInterceptorsSend = client.networkInterceptors.any(::isForeign),
         hasForeignHooks =
             client.authenticator !== Authenticator.NONE || AttemptDns.resolverOf(client.dns) !== Dns.SYSTEM ||
                 client.cookieJar !== CookieJar.NO_COOKIES,
     )
 
     val runsAppsCode: Boolean = hasForeignHooks || hasForeignNetworkInterceptors || hasForeignFurtherIn
+
+    /**
+     * Whether a request on the call of [layer] may have been sent by a client that nobody here hears: an interceptor of the app's may use one. Those of the
+     * network come into it once the request has reached them.
+     */
+    fun mayBeSentElsewhere(
+        layer: CallLayer,
+        hooks: Hooks,
+    ): Boolean = !hooks.onlyThisClientSends && (hasForeignFurtherIn || (mayNetworkInterceptorsSend && layer.lastOut != null))
 
     fun isOf(
         client: OkHttpClient,
@@ -50,6 +62,7 @@ internal class ClientCode private constructor(
                 isGuarded = true,
                 hasForeignFurtherIn = true,
                 hasForeignNetworkInterceptors = true,
+                mayNetworkInterceptorsSend = true,
                 hasForeignHooks = true,
             )
     }

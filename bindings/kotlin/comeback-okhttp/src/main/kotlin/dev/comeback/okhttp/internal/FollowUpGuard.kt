@@ -25,7 +25,10 @@ internal class FollowUpGuard private constructor(
     }
 
     private fun proceed(chain: Interceptor.Chain): Response {
-        if (!isAlone) return chain.proceed(chain.request())
+        if (!isAlone) {
+            AttemptExit.approach(chain)
+            return chain.proceed(chain.request())
+        }
         AttemptExit.pass(chain)
         return ReplayCheck.proceed(chain, this)
     }

@@ -62,8 +62,10 @@ internal class InnerCall(
             } catch (thrown: IOException) {
                 if (listener.isCancelledByTimer || failureKind(thrown, listener).isOfTime) innerRequest.isOutOfTime()
                 ownKey?.ended(null)
-                val mayBeSentElsewhere = !setup.hooks.onlyThisClientSends && code.hasForeignFurtherIn
-                innerRequest.ended(sentNothing = !mayBeSentElsewhere && orNull { listener.neverSent(causesOf(thrown)) } == true)
+                innerRequest.ended(
+                    sentNothing =
+                        !code.mayBeSentElsewhere(layer, setup.hooks) && orNull { listener.neverSent(causesOf(thrown)) } == true,
+                )
                 throw thrown
             }
         } finally {
@@ -89,16 +91,19 @@ internal class InnerCall(
 /** A Comeback further out on the same call acts, and sees the same request; but this one's policy may say something else about it. */
 internal fun tellOnSameCall(
     chain: Interceptor.Chain,
-    policy: RetryPolicy,
+    setup: Setup,
     layer: CallLayer,
+    code: ClientCode,
 ): Response {
     val request = chain.request()
+    val policy = setup.policyFor(request)
     val facts = policy.driverFacts ?: return chain.proceed(request)
     val innerRequest = layer.attempt().request(policy, headOf(request, facts), keyIsMade = false)
     try {
         return chain.proceed(request)
     } catch (thrown: IOException) {
-        innerRequest.ended(sentNothing = layer.listener?.mayHaveSent?.not() ?: (layer.lastOut == null))
+        val sentNothing = layer.listener?.mayHaveSent?.not() ?: (layer.lastOut == null)
+        innerRequest.ended(sentNothing = sentNothing && !code.mayBeSentElsewhere(layer, setup.hooks))
         throw thrown
     }
 }
