@@ -2,15 +2,22 @@
 package dev.comeback.okhttp
 
 import dev.comeback.ClientResends
+import dev.comeback.FailureKind
 import dev.comeback.RetryEvent
 import dev.comeback.RetryPolicy
 import dev.comeback.StopReason
+import dev.comeback.retryReport
 import mockwebserver3.MockResponse
 import mockwebserver3.MockWebServer
 import mockwebserver3.RecordedRequest
 import mockwebserver3.SocketEffect.CloseSocket
+import mockwebserver3.SocketEffect.CloseStream
+import okhttp3.ConnectionSpec
 import okhttp3.Headers
 import okhttp3.Protocol
+import okhttp3.TlsVersion
+import okhttp3.internal.http2.ErrorCode
+import okhttp3.internal.http2.StreamResetException
 import org.junit.jupiter.api.Test
 import org.junit.jupiter.params.ParameterizedClass
 import org.junit.jupiter.params.ParameterizedTest
@@ -24,8 +31,10 @@ import java.net.InetAddress
 import java.util.concurrent.CopyOnWriteArrayList
 import java.util.concurrent.CyclicBarrier
 import java.util.concurrent.TimeUnit
+import java.util.concurrent.atomic.AtomicInteger
 import kotlin.test.assertEquals
 import kotlin.test.assertIs
+import kotlin.test.assertSame
 
 @ParameterizedClass
 @EnumSource(Driver::class)
@@ -227,6 +236,101 @@ internal class ClientResendsTest(
                 listOf(null to LoopbackFixture.BODY, "fresh" to LoopbackFixture.BODY),
                 ground.received().map { it.headers["Authorization"] to it.body?.utf8() },
             )
+        }
+
+    @ParameterizedTest
+    @ValueSource(strings = ["POST", "GET"])
+    fun `OkHttp still falls back to an older TLS version, whatever must not be sent again`(method: String) =
+        LoopbackFixture(driver = driver).use { fixture ->
+            NoTls13Server().use { server ->
+                server.start()
+                val calls =
+                    fixture.calls(if (method == "GET") RetryPolicy.PAYMENT else RetryPolicy.DEFAULT) {
+                        sslSocketFactory(Certificates.client.sslSocketFactory(), Certificates.client.trustManager)
+                        val older = ConnectionSpec.Builder(ConnectionSpec.MODERN_TLS).tlsVersions(TlsVersion.TLS_1_2).build()
+                        connectionSpecs(listOf(ConnectionSpec.MODERN_TLS, older))
+                    }
+                val url = "https://127.0.0.1:${server.port}/"
+                val request = (if (method == "GET") fixture.request() else fixture.post()).newBuilder().url(url).build()
+                assertEquals(200, calls.outcomeOf(request))
+                assertEquals(1, server.heads.get())
+                assertEquals(emptyList(), fixture.heard<RetryEvent.AttemptFailed>())
+            }
+        }
+
+    private fun refusingOnce(test: (LoopbackFixture) -> Unit) =
+        LoopbackFixture({
+            protocols = listOf(Protocol.H2_PRIOR_KNOWLEDGE)
+            enqueue(MockResponse())
+            enqueue(MockResponse.Builder().onRequestStart(CloseStream(ErrorCode.REFUSED_STREAM.httpCode)).build())
+        }, driver = driver).use(test)
+
+    @Test
+    fun `a keyless POST whose stream is refused goes again by OkHttp itself, though an interceptor might have sent it elsewhere`() =
+        refusingOnce { fixture ->
+            val calls =
+                fixture.calls {
+                    protocols(listOf(Protocol.H2_PRIOR_KNOWLEDGE))
+                    addInterceptor { it.proceed(it.request()) }
+                }
+            calls.send(fixture.request()).close()
+            assertEquals(200, calls.outcomeOf(fixture.post()))
+            assertEquals(emptyList(), fixture.heard<RetryEvent.AttemptFailed>())
+        }
+
+    @Test
+    fun `a refused stream does not run network interceptors again that may have sent the POST elsewhere`() =
+        refusingOnce { fixture ->
+            val runs = AtomicInteger()
+            val calls =
+                fixture.calls {
+                    protocols(listOf(Protocol.H2_PRIOR_KNOWLEDGE))
+                    addNetworkInterceptor { chain -> chain.proceed(chain.request()).also { runs.incrementAndGet() } }
+                }
+            calls.send(fixture.request()).close()
+            val failure = assertIs<StreamResetException>(calls.outcomeOf(fixture.post()))
+            assertEquals(StopReason.NotRepeatable, failure.retryReport?.reason)
+            assertEquals(1, runs.get())
+        }
+
+    @Test
+    fun `what is thrown for a POST that is not sent again is what the exchange threw`() =
+        LoopbackFixture(driver = driver).use { fixture ->
+            fixture.server.dropSecondRequest()
+            val thrown = CopyOnWriteArrayList<IOException>()
+            val calls =
+                fixture.calls {
+                    addNetworkInterceptor { chain ->
+                        try {
+                            chain.proceed(chain.request())
+                        } catch (failure: IOException) {
+                            thrown += failure
+                            throw failure
+                        }
+                    }
+                }
+            calls.send(fixture.request()).close()
+            val outcome = calls.outcomeOf(fixture.post())
+            assertSame(thrown.single(), outcome)
+        }
+
+    @Test
+    fun `a failure that an interceptor further in wraps is still judged by what the exchange threw`() =
+        LoopbackFixture(driver = driver).use { fixture ->
+            fixture.server.dropSecondRequest()
+            val calls =
+                fixture.calls(RetryPolicy.PAYMENT) {
+                    addInterceptor { chain ->
+                        try {
+                            chain.proceed(chain.request())
+                        } catch (failure: IOException) {
+                            throw IOException("wrapped", failure)
+                        }
+                    }
+                }
+            calls.send(fixture.request()).close()
+            assertEquals(200, calls.outcomeOf(fixture.request()))
+            assertEquals(listOf<FailureKind?>(FailureKind.UNEXPECTED_END), fixture.heard<RetryEvent.AttemptFailed>().map { it.failure })
         }
 
     internal companion object {

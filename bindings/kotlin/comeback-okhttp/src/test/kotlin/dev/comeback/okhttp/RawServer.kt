@@ -5,9 +5,12 @@ import okio.Buffer
 import okio.BufferedSink
 import okio.BufferedSource
 import okio.ByteString
+import okio.ByteString.Companion.decodeHex
+import okio.ByteString.Companion.toByteString
 import okio.buffer
 import okio.sink
 import okio.source
+import java.io.DataInputStream
 import java.io.IOException
 import java.net.InetAddress
 import java.net.ServerSocket
@@ -180,6 +183,40 @@ internal class CountingBytes : RawServer() {
             .buffer()
             .writeUtf8("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
             .flush()
+    }
+}
+
+/** HTTPS: hangs up on a client that offers TLS 1.3, as some old ones do, and answers 200 to others. */
+internal class NoTls13Server : RawServer() {
+    override fun serve(
+        number: Int,
+        socket: Socket,
+    ) {
+        val input = DataInputStream(socket.getInputStream())
+        val record = ByteArray(RECORD_HEAD).also(input::readFully)
+        val length = (record[3].toInt() and 0xff shl 8) or (record[4].toInt() and 0xff)
+        val hello = record + ByteArray(length).also(input::readFully)
+        if (hello.toByteString().indexOf(OFFERS_TLS_13) >= 0) return
+        val tls =
+            Certificates.server.sslSocketFactory().createSocket(socket, hello.inputStream(), true)
+        val source = tls.source().buffer()
+        val head = generateSequence { source.readUtf8Line() }.takeWhile { it.isNotEmpty() }.toList()
+        if (head.isEmpty()) return
+        heads.incrementAndGet()
+        source.skip(head.firstNotNullOfOrNull { it.lowercase().substringAfter("content-length: ", "").toLongOrNull() } ?: 0)
+        tls
+            .sink()
+            .buffer()
+            .writeUtf8("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+            .flush()
+        source.exhausted()
+    }
+
+    private companion object {
+        const val RECORD_HEAD = 5
+
+        /** The extension supported_versions with TLS 1.3 and 1.2, as Java writes it. */
+        val OFFERS_TLS_13 = "002b00050403040303".decodeHex()
     }
 }
 

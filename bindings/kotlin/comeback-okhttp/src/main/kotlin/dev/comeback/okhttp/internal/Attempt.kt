@@ -383,6 +383,8 @@ internal object ClientEntry : OwnInterceptor {
         attempt.entersClient()
         try {
             return CallLayer.of(chain.call()).asSent(chain.proceed(chain.request()))
+        } catch (notResent: NotResentException) {
+            throw notResent.asThrown()
         } finally {
             attempt.leavesClient()
         }

@@ -70,7 +70,7 @@ internal inline fun makeAttempt(
         // OkHttp's racing connects throw it as it is. The flag is set again where the failure is made.
         thrown = InterruptedIOException("interrupted").apply { initCause(caught) }
     } catch (caught: Throwable) {
-        thrown = caught
+        thrown = if (caught is IOException) caught.asThrown() else caught
     } finally {
         if (timer != null) isCut = timer.ended()
     }

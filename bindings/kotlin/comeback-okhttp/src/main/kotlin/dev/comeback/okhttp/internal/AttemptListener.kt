@@ -7,9 +7,6 @@ import okhttp3.Call
 import okhttp3.Connection
 import okhttp3.EventListener
 import okhttp3.HttpUrl
-import okhttp3.internal.http2.ConnectionShutdownException
-import okhttp3.internal.http2.ErrorCode
-import okhttp3.internal.http2.StreamResetException
 import java.io.IOException
 import java.net.Proxy
 
@@ -147,9 +144,8 @@ internal class AttemptListener : EventListener() {
         exception: IOException,
         retry: Boolean,
     ) {
-        reported += exception
-        // Refused before the server looked, or on a connection that already took no more: this exchange reached nobody.
-        val isRefused = exception is StreamResetException && exception.errorCode == ErrorCode.REFUSED_STREAM
-        if (isRefused || exception is ConnectionShutdownException) exchangeSent = false
+        val failure = (exception as? NotResentException)?.original ?: exception
+        reported += failure
+        if (isRefused(failure)) exchangeSent = false
     }
 }

@@ -37,6 +37,7 @@ internal class CallLayer : AttemptSource {
         var attempt: OuterAttempt? = null
         var lookUpAgain: Dns? = null
         var notFound: String? = null
+        var resends = Resends.ANY
     }
 
     @Volatile
@@ -85,6 +86,13 @@ internal class CallLayer : AttemptSource {
             rare().notFound = value
         }
 
+    /** What OkHttp may send again by itself in this attempt. */
+    var resends: Resends
+        get() = rare?.resends ?: Resends.ANY
+        set(value) {
+            if (value != Resends.ANY || rare != null) rare().resends = value
+        }
+
     /** Those that left before [lastOut] in this attempt, redirects for instance. */
     val earlierOut: List<Request> get() = rare?.earlierOut.orEmpty()
 
@@ -114,6 +122,7 @@ internal class CallLayer : AttemptSource {
             attempt = outer
             lookUpAgain = null
             notFound = null
+            resends = Resends.ANY
         }
     }
 

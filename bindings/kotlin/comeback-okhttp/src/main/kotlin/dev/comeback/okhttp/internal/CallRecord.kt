@@ -93,7 +93,7 @@ internal class CallRecord(
     /** Whether something about the request can only be known by listening. */
     val needsListener: Boolean get() = request.body != null || !facts.mayRepeat(head)
 
-    /** On its own, after the request began to go out. It still tries all routes until one is reached. */
+    /** On its own, after the request began to go out. */
     private val clientMayResend: Boolean get() = !facts.clientResendsOff && facts.mayRepeat(head)
 
     /** Nothing of the body was handed out, and it is known. */
@@ -142,7 +142,7 @@ internal class CallRecord(
         path: Long,
     ): Interceptor.Chain {
         var limited = chain.limitedTo(inactivityNanos, facts.connectTimeoutNanos)
-        if (!clientMayResend && limited.retryOnConnectionFailure) limited = limited.withRetryOnConnectionFailure(false)
+        layer.resends = code.resends(clientMayResend || !chain.retryOnConnectionFailure, hooks)
         age = setup.connections.ageFor(request.url, path)
         limited = setup.connections.limited(limited, age)
         // OkHttp itself has no timeout for it.

@@ -7,7 +7,6 @@ import dev.comeback.driver.Promise
 import dev.comeback.driver.everythingBehind
 import dev.comeback.driver.promise
 import okhttp3.internal.http2.ConnectionShutdownException
-import okhttp3.internal.http2.ErrorCode
 import okhttp3.internal.http2.StreamResetException
 import java.io.IOException
 import java.io.InterruptedIOException
@@ -91,18 +90,19 @@ private val LISTENER_KNOWS_NO_BETTER = setOf(FailureKind.CERTIFICATE, FailureKin
 private val TYPES =
     FailureTypes(
         clientPackages = listOf("okhttp3.", "okio."),
-        isClients = { it is StreamResetException || it is ConnectionShutdownException },
+        isClients = { it is StreamResetException || it is ConnectionShutdownException || it is NotResentException },
         clientKind = ::clientKind,
     )
 
 private fun clientKind(thrown: Throwable): FailureKind? =
     when (thrown) {
-        is StreamResetException -> {
-            if (thrown.errorCode == ErrorCode.REFUSED_STREAM) FailureKind.REFUSED_STREAM else FailureKind.STREAM_RESET
+        is StreamResetException, is ConnectionShutdownException -> {
+            if (isRefused(thrown as IOException)) FailureKind.REFUSED_STREAM else FailureKind.STREAM_RESET
         }
 
-        is ConnectionShutdownException -> {
-            FailureKind.REFUSED_STREAM
+        // An interceptor further in gave it a wrapping of its own.
+        is NotResentException -> {
+            TYPES.kindOf(thrown.original)
         }
 
         else -> {

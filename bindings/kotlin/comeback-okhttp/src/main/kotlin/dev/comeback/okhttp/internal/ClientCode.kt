@@ -48,6 +48,17 @@ internal class ClientCode private constructor(
         hooks: Hooks,
     ): Boolean = !hooks.onlyThisClientSends && (hasForeignFurtherIn || (mayNetworkInterceptorsSend && layer.lastOut != null))
 
+    /** What the client may send again by itself of a request of which it [mayResend] all, or not. */
+    fun resends(
+        mayResend: Boolean,
+        hooks: Hooks,
+    ): Resends =
+        when {
+            mayResend -> Resends.ANY
+            mayNetworkInterceptorsSend && !hooks.onlyThisClientSends -> Resends.NONE
+            else -> Resends.REFUSED
+        }
+
     fun isOf(
         client: OkHttpClient,
         entry: Interceptor,

@@ -1,9 +1,10 @@
-// Keeps OkHttp from following up a 408 or a 503 by itself, and from failing at a large Retry-After. Outside nobody sees the change.
+// Keeps OkHttp from following up a 408 or a 503 by itself, from failing at a large Retry-After, and from re-sending. Outside nobody sees the change.
 package dev.comeback.okhttp.internal
 
 import okhttp3.Headers
 import okhttp3.Interceptor
 import okhttp3.Response
+import java.io.IOException
 
 /**
  * A network interceptor for the calls Comeback looks after, further out than the app's. OkHttp reads Retry-After by itself: at a 0 it sends the request
@@ -18,7 +19,12 @@ internal class FollowUpGuard private constructor(
         val layer = CallLayer.find(chain.call())
         if (layer == null || !layer.isActive) return proceed(chain)
         layer.goesOut(chain.request())
-        val response = proceed(chain)
+        val response =
+            try {
+                proceed(chain)
+            } catch (failure: IOException) {
+                throw layer.resends.seen(failure)
+            }
         val edit = RetryAfterEdit.of(response)
         layer.edit = edit
         return edit?.done(response) ?: response

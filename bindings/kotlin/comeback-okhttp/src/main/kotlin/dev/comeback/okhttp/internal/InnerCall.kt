@@ -49,6 +49,8 @@ internal class InnerCall(
         if (!layer.enter()) return chain.proceed(chain.request())
         try {
             layer.attemptBegins(outer)
+            val mayResend = !outer.clientResendsOff && !facts.clientResendsOff && facts.mayRepeat(head)
+            layer.resends = code.resends(mayResend || !chain.retryOnConnectionFailure, setup.hooks)
             val age = setup.connections.ageFor(request.url, path())
             innerRequest.whenOutOfTime = { setup.connections.areSuspect(age, request.url, layer.lastOut?.url ?: request.url) }
             val listener = layer.listener(chain.call()).also { it.attemptBegins() }
@@ -59,7 +61,8 @@ internal class InnerCall(
                 ownKey?.ended(response)
                 innerRequest.ended(sentNothing = false, retryAfter = if (isError) response.headers("Retry-After") else emptyList())
                 return response
-            } catch (thrown: IOException) {
+            } catch (caught: IOException) {
+                val thrown = caught.asThrown()
                 if (listener.isCancelledByTimer || failureKind(thrown, listener).isOfTime) innerRequest.isOutOfTime()
                 ownKey?.ended(null)
                 innerRequest.ended(
@@ -81,11 +84,7 @@ internal class InnerCall(
     private fun limited(
         chain: Interceptor.Chain,
         age: ConnectionAge?,
-    ): Interceptor.Chain {
-        val limited = setup.connections.limited(chain, age).limitedTo(outer.inactivityNanos, outer.connectNanos)
-        val mayResend = !outer.clientResendsOff && !facts.clientResendsOff && facts.mayRepeat(head)
-        return if (mayResend || !limited.retryOnConnectionFailure) limited else limited.withRetryOnConnectionFailure(false)
-    }
+    ): Interceptor.Chain = setup.connections.limited(chain, age).limitedTo(outer.inactivityNanos, outer.connectNanos)
 }
 
 /** A Comeback further out on the same call acts, and sees the same request; but this one's policy may say something else about it. */
