@@ -14,9 +14,11 @@ import dev.comeback.internal.NativeCore
 import dev.comeback.internal.Subscribers
 import dev.comeback.internal.Waits
 import dev.comeback.internal.contained
+import dev.comeback.internal.endsTheVirtualMachine
 import dev.comeback.internal.isLoopback
 import dev.comeback.internal.rehearse
 import java.util.concurrent.ConcurrentHashMap
+import java.util.concurrent.Executor
 import java.util.concurrent.atomic.AtomicLong
 import java.util.concurrent.atomic.AtomicReference
 import kotlin.concurrent.thread
@@ -53,6 +55,7 @@ public class Comeback internal constructor(
      * @suppress
      */
     @property:InternalComebackApi public val transportExceptions: Set<Class<out Throwable>> = emptySet(),
+    private val listenerExecutor: Executor? = null,
 ) : AutoCloseable {
     private val calls = AtomicLong()
     private val unavailableTold = ConcurrentHashMap.newKeySet<String>()
@@ -178,6 +181,21 @@ public class Comeback internal constructor(
 
     internal fun nextCallId(): Long = calls.incrementAndGet()
 
+    /** Runs [telling], which is about to [tell] one event or several: on this thread, unless the app has an executor for it. Nothing is lost if that refuses. */
+    internal inline fun onListenersThread(crossinline telling: () -> Unit) {
+        if (listener == null || listenerExecutor == null) return telling()
+        var hasBegun = false
+        try {
+            listenerExecutor.execute {
+                hasBegun = true
+                telling()
+            }
+        } catch (thrown: Throwable) {
+            if (!hasBegun) return telling()
+            if (thrown.endsTheVirtualMachine()) throw thrown
+        }
+    }
+
     internal fun tell(event: RetryEvent) {
         contained { listener?.onEvent(event) }
     }
@@ -190,7 +208,7 @@ public class Comeback internal constructor(
     @InternalComebackApi
     public fun reportUnavailable(problem: ComebackUnavailableException) {
         if (unavailableTold.add(problem.file)) {
-            tell(RetryEvent.Unavailable(problem.file, problem.architecture, problem.cause ?: problem))
+            onListenersThread { tell(RetryEvent.Unavailable(problem.file, problem.architecture, problem.cause ?: problem)) }
         }
     }
 
@@ -227,6 +245,15 @@ public class Comeback internal constructor(
         public var listener: RetryListener? = null
 
         /**
+         * Where [listener] is called; for one that writes to a disk, or may block otherwise. No call waits for it then, and it may hear of a call's end after
+         * the caller has the answer. Events of one call still come in order and one at a time. What it has not heard yet stays in memory.
+         *
+         * By default it is called on the thread that drives the call, and the call waits for it. The same happens where the executor throws. An executor that
+         * drops a task without a word loses all that is told of that call from then on.
+         */
+        public var listenerExecutor: Executor? = null
+
+        /**
          * Exceptions that a transport of the app's throws, subclasses included, where Comeback does not know that transport. One that has a cause is
          * judged by it; one that has none is an I/O error of which nobody knows more, so its request goes again if it may be repeated. An exception that
          * is neither the platform's nor the HTTP client's stops the call otherwise: it has a meaning that only the app knows.
@@ -256,7 +283,15 @@ public class Comeback internal constructor(
 
         /** The [Comeback]. Its native library is loaded in the background. */
         public fun build(): Comeback =
-            Comeback(connectivity ?: ManualConnectivity(), listener, time, core, seeds, transportExceptions.toSet()).apply {
+            Comeback(
+                connectivity ?: ManualConnectivity(),
+                listener,
+                time,
+                core,
+                seeds,
+                transportExceptions.toSet(),
+                listenerExecutor,
+            ).apply {
                 warmUp()
             }
     }

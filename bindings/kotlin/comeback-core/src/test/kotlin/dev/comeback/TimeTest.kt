@@ -6,6 +6,7 @@ import dev.comeback.driver.SystemTime
 import dev.comeback.driver.Wakeup
 import dev.comeback.driver.nanosUntil
 import java.lang.reflect.Modifier
+import java.util.concurrent.CountDownLatch
 import java.util.concurrent.LinkedBlockingQueue
 import java.util.concurrent.TimeUnit
 import kotlin.test.Test
@@ -73,7 +74,7 @@ class TimeTest {
     }
 
     @Test
-    fun `an action is run on a thread for all of them, at its time and not before`() {
+    fun `an action is run on a daemon thread, at its time and not before`() {
         val ran = LinkedBlockingQueue<Thread>()
         val until = SystemTime.nanos() + 5_000_000
         var isEarly = false
@@ -84,9 +85,23 @@ class TimeTest {
         val thread = ran.poll(10, TimeUnit.SECONDS)!!
         assertFalse(isEarly)
         assertTrue(thread.isDaemon)
-        SystemTime.schedule(Long.MIN_VALUE) { error("one that throws does not keep the others from running") }
-        SystemTime.schedule(Long.MIN_VALUE) { ran += Thread.currentThread() }
-        assertEquals(thread, ran.poll(10, TimeUnit.SECONDS))
+        assertEquals(Thread.NORM_PRIORITY, thread.priority)
+    }
+
+    @Test
+    fun `actions that block or throw keep no other from running`() {
+        val released = CountDownLatch(1)
+        val ran = LinkedBlockingQueue<String>()
+        try {
+            repeat(15) { SystemTime.schedule(Long.MIN_VALUE) { released.await() } }
+            SystemTime.schedule(Long.MIN_VALUE) { error("contained") }
+            SystemTime.schedule(Long.MIN_VALUE) { ran += "at once" }
+            SystemTime.schedule(SystemTime.nanos() + 5_000_000) { ran += "in time" }
+            assertEquals("at once", ran.poll(10, TimeUnit.SECONDS))
+            assertEquals("in time", ran.poll(10, TimeUnit.SECONDS))
+        } finally {
+            released.countDown()
+        }
     }
 
     @Test

@@ -19,6 +19,7 @@ import dev.comeback.ffi.InterruptInput
 import dev.comeback.ffi.ResumeInput
 import dev.comeback.forbidsRepetitionSince
 import dev.comeback.internal.Core
+import dev.comeback.internal.Events
 import dev.comeback.internal.Wait
 import dev.comeback.internal.endsTheVirtualMachine
 import dev.comeback.internal.reason
@@ -88,11 +89,10 @@ public class CallSession(
     private var begun = false
 
     private var id = 0L
-    private var events: ArrayList<RetryEvent>? = null
 
-    /** How many of the events the listener has heard, or is just hearing. */
-    private var eventsTold = 0
-    private var isTelling = false
+    /** Null before the first. */
+    @Volatile
+    private var events: Events? = null
     private var failures: ArrayList<Throwable>? = null
 
     /** The last answer there will be. */
@@ -107,7 +107,7 @@ public class CallSession(
     public val report: RetryReport?
         get() {
             if (end == null) return null
-            val report = RetryReport.of(synchronized(this) { events?.toList() } ?: return null)
+            val report = RetryReport.of(events?.toList() ?: return null)
             return report.takeIf { it.reason != null || it.attempts.isNotEmpty() || it.abandoned > 0 }
         }
 
@@ -359,7 +359,7 @@ public class CallSession(
             last()?.let(::add)
             end = step
         }
-        tellAll()
+        events?.tell()
     }
 
     private fun tell(event: RetryEvent) {
@@ -368,33 +368,12 @@ public class CallSession(
             if (end != null) return
             add(event)
         }
-        tellAll()
+        events?.tell()
     }
 
     private fun add(event: RetryEvent) {
-        events = (events ?: ArrayList<RetryEvent>(4)).apply { add(event) }
+        (events ?: Events(comeback, lock = this).also { events = it }).add(event)
     }
-
-    /** Tells events in order. A thread that is telling already also tells what other threads have added, so no cancel waits for a listener. */
-    private fun tellAll() {
-        synchronized(this) {
-            if (isTelling) return
-            isTelling = true
-        }
-        try {
-            while (true) comeback.tell(nextUntold() ?: return)
-        } catch (thrown: Throwable) {
-            synchronized(this) { isTelling = false }
-            throw thrown
-        }
-    }
-
-    private fun nextUntold(): RetryEvent? =
-        synchronized(this) {
-            val next = events?.getOrNull(eventsTold)
-            if (next == null) isTelling = false else eventsTold++
-            next
-        }
 
     /** If several threads race, the first one makes it. */
     @Synchronized

@@ -3,10 +3,8 @@ package dev.comeback.driver
 
 import dev.comeback.InternalComebackApi
 import dev.comeback.internal.contained
+import dev.comeback.internal.daemonThreads
 import java.util.concurrent.Executor
-import java.util.concurrent.LinkedBlockingQueue
-import java.util.concurrent.ThreadPoolExecutor
-import java.util.concurrent.TimeUnit.SECONDS
 import java.util.concurrent.atomic.AtomicInteger
 import java.util.concurrent.atomic.AtomicIntegerFieldUpdater
 import java.util.concurrent.atomic.AtomicReference
@@ -205,7 +203,6 @@ public class LimitClock internal constructor(
         internal const val TICK_NANOS = 20_000_000L
         internal const val LOOKS_UNTIL_REST = 100
         internal const val LONGEST_REST_NANOS = 1_000_000_000L
-        private const val KEEP_ALIVE_SECONDS = 4L
         private const val MOST_AT_ONCE = 8
 
         /** The name that the threads of [LimitTimer.reached] begin with. */
@@ -214,24 +211,16 @@ public class LimitClock internal constructor(
         /** Of all calls of the process, by [SystemTime]. */
         @JvmField
         public val system: LimitClock =
-            LimitClock(SystemTime::nanos, LockSupport::parkNanos, threads("comeback-limits", 1), threads(REACHED_ON, MOST_AT_ONCE))
+            LimitClock(
+                SystemTime::nanos,
+                LockSupport::parkNanos,
+                daemonThreads("comeback-limits", 1),
+                daemonThreads(REACHED_ON, MOST_AT_ONCE),
+            )
 
         /** Whether this thread runs a [LimitTimer.reached] of [system]. */
         @JvmStatic
         public val isEndingOnThisThread: Boolean
             get() = Thread.currentThread().name == REACHED_ON
-
-        /** Daemon threads, at most [most], that end when they have had nothing to do for a while. */
-        private fun threads(
-            name: String,
-            most: Int,
-        ): Executor =
-            ThreadPoolExecutor(most, most, KEEP_ALIVE_SECONDS, SECONDS, LinkedBlockingQueue()) { task ->
-                Thread(task, name).apply {
-                    isDaemon = true
-                    // Whoever starts the first one may run at a lower priority, and what ends calls must not.
-                    priority = Thread.NORM_PRIORITY
-                }
-            }.apply { allowCoreThreadTimeOut(true) }
     }
 }

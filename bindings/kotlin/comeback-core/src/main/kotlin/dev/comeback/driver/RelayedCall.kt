@@ -9,6 +9,7 @@ import dev.comeback.RetryEvent
 import dev.comeback.RetryReport
 import dev.comeback.StopReason
 import dev.comeback.attachReport
+import dev.comeback.internal.Events
 import dev.comeback.refusedToRepeat
 import java.util.Locale
 
@@ -29,7 +30,7 @@ public class RelayedCall(
     private val keyIsMade: Boolean = false,
 ) {
     private val id by lazy(LazyThreadSafetyMode.NONE) { comeback.nextCallId() }
-    private val events = ArrayList<RetryEvent>(2)
+    private val events = Events(comeback, lock = this)
 
     /** Whether the call waits for its next attempt. */
     @Volatile
@@ -38,10 +39,10 @@ public class RelayedCall(
 
     /** What was tried so far; null if nothing failed. */
     public val report: RetryReport?
-        get() = RetryReport.of(events).takeIf { !isInner && (it.reason != null || it.attempts.isNotEmpty() || it.abandoned > 0) }
+        get() = RetryReport.of(events.toList()).takeIf { !isInner && (it.reason != null || it.attempts.isNotEmpty() || it.abandoned > 0) }
 
     /** See [RetryReport.mayHaveArrived]. */
-    public val mayHaveArrived: Boolean get() = RetryReport.of(events).mayHaveArrived
+    public val mayHaveArrived: Boolean get() = RetryReport.of(events.toList()).mayHaveArrived
 
     /** @param status of the response; without one [failure] says what happened */
     public fun attemptFailed(
@@ -98,8 +99,8 @@ public class RelayedCall(
     }
 
     private fun tell(event: RetryEvent) {
-        events += event
-        if (!isInner) comeback.tell(event)
+        events.add(event)
+        if (!isInner) events.tell()
     }
 
     private fun stopReason(

@@ -4,6 +4,7 @@ package dev.comeback.driver
 import dev.comeback.InternalComebackApi
 import dev.comeback.Subscription
 import dev.comeback.internal.contained
+import dev.comeback.internal.daemonThreads
 import java.lang.reflect.Method
 import java.util.concurrent.Future
 import java.util.concurrent.ScheduledThreadPoolExecutor
@@ -43,7 +44,7 @@ public object SystemTime : Time {
         }
     }
 
-    /** One thread for all actions. It ends while nothing is scheduled. */
+    /** One thread that sees that the time has come. It ends while nothing is scheduled. */
     private val timer by lazy {
         ScheduledThreadPoolExecutor(1) { task -> Thread(task, "comeback-timer").apply { isDaemon = true } }.apply {
             removeOnCancelPolicy = true
@@ -51,6 +52,12 @@ public object SystemTime : Time {
             allowCoreThreadTimeOut(true)
         }
     }
+
+    /**
+     * Actions run here: each may come upon an app's code that blocks. So many can block before one that has nothing to do with it waits. It takes a thread
+     * per action to do better, and an edge may end thousands of waits.
+     */
+    private val actions by lazy { daemonThreads("comeback-calls", MOST_AT_ONCE) }
 
     override fun schedule(
         until: Long,
@@ -81,7 +88,16 @@ public object SystemTime : Time {
                 // As above: the timer stands still while a device sleeps, and its clock may be another than ours.
                 nanos() < until -> start()
 
-                else -> contained { action.run() }
+                else -> handOver()
+            }
+        }
+
+        private fun handOver() {
+            try {
+                actions.execute { if (!isClosed) contained { action.run() } }
+            } catch (_: Throwable) {
+                // No thread is to be had any more. Late is better than never.
+                contained { action.run() }
             }
         }
 
@@ -92,6 +108,7 @@ public object SystemTime : Time {
     }
 
     private const val KEEP_ALIVE_SECONDS = 10L
+    private const val MOST_AT_ONCE = 16
 }
 
 /** How long it is from [now] to [until]: 0 if that is over, saturating where the difference does not fit. */

@@ -30,8 +30,9 @@ public interface Time {
     ): Boolean
 
     /**
-     * Runs [action] when [nanos] has reached [until], at once if it already has. All actions share one thread, which is not the calling one, so an action
-     * must be quick and must not block. What it throws is ignored. Closing the returned subscription cancels the action, unless it has begun.
+     * Runs [action] when [nanos] has reached [until], at once if it already has. It runs on a thread that is not the calling one, and that few other actions
+     * share: two may run at the same time, and one that comes upon an app's code that blocks does not hold up the others, unless many do so at once.
+     * What it throws is ignored. Closing the returned subscription cancels the action, unless it has begun.
      */
     public fun schedule(
         until: Long,

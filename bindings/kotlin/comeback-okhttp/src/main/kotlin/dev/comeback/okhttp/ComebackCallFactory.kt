@@ -35,8 +35,9 @@ import java.util.concurrent.ConcurrentHashMap
  * ends in a wait. A listener that was added to the call ([Call.addEventListener]) hears the cancel, but not the end of the call's timeout. Comeback's
  * [dev.comeback.RetryListener] hears the end of every call.
  *
- * Decisions are made on the thread of the attempt that ended or, after a wait, on one thread that all calls share. A slow hook or
- * [dev.comeback.RetryListener] there delays all other calls whose wait is over: do slow work on a thread of your own.
+ * Decisions are made on the thread of the attempt that ended or, after a wait, on one of at most 16 threads that all calls share. A hook or
+ * [dev.comeback.RetryListener] that blocks there holds up its own call; 16 at once hold up all whose wait is over. A slow listener gets a
+ * [Comeback.Builder.listenerExecutor].
  * [okhttp3.Callback]s run on the dispatcher's threads, as usual.
  */
 public class ComebackCallFactory

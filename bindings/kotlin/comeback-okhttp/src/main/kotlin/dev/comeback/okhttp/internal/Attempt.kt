@@ -267,7 +267,12 @@ internal class Attempt(
     private fun ask() {
         val record = record ?: return
         // With a response head it is no longer under way.
-        if (left != null || !turn.compareAndSet(FREE, ASKING)) return
+        if (left != null) return
+        if (!turn.compareAndSet(FREE, ASKING)) {
+            // Another thread is asking, perhaps about a network that has changed again since.
+            if (turn.get() === ASKING) ask(at = time.nanos() + ASK_AGAIN_NANOS)
+            return
+        }
         val isGivenUp = orNull { isGivenUp(record) } ?: false
         if (turn.compareAndSet(ASKING, if (isGivenUp) GIVEN_UP else FREE)) {
             if (!isGivenUp) return
@@ -351,6 +356,8 @@ internal class Attempt(
         private const val SHOWN = 3
         private const val SENT = 4
         private const val CLOSED = 5
+
+        private const val ASK_AGAIN_NANOS = 1_000_000L
 
         /** How long after its cancel an attempt may take to end, before it is left. With two looks of the clock less than 100 ms. */
         private const val PATIENCE_NANOS = 20_000_000L

@@ -1,4 +1,4 @@
-// Waits of a factory's calls that have been ended. They are continued together, not on the thread that ended them.
+// Waits of a factory's calls that have been ended. They are continued apart from each other, not on the thread that ended them.
 package dev.comeback.okhttp.internal
 
 import dev.comeback.driver.Time
@@ -7,7 +7,8 @@ import java.util.concurrent.atomic.AtomicReference
 
 /**
  * An edge may end thousands of waits, and the thread that reports it has more to do: for that thread each wait costs one exchange of a reference. Adding to
- * an empty list schedules a task that continues all of them, so at most one task is scheduled and no wait is forgotten.
+ * an empty list schedules a task that takes the list over, so no wait is forgotten. It schedules each of the others before it continues the oldest: an app's
+ * code that one call comes upon, a listener for instance, holds up no other.
  */
 internal class EndedWaits(
     private val time: Time,
@@ -30,6 +31,9 @@ internal class EndedWaits(
 
     private fun goOn() {
         val all = generateSequence(newest.getAndSet(null)) { it.before }.toList()
-        for (ended in all.asReversed()) orNull { ended.goOn() }
+        for (ended in all.asReversed().drop(1)) {
+            orNull { time.schedule(Long.MIN_VALUE, ended.goOn) } ?: orNull { ended.goOn() }
+        }
+        orNull { all.last().goOn() }
     }
 }
