@@ -2,6 +2,7 @@
 package dev.comeback.driver
 
 import dev.comeback.InternalComebackApi
+import dev.comeback.internal.daemonThread
 import java.io.IOException
 import java.io.InterruptedIOException
 import java.net.InetAddress
@@ -81,11 +82,6 @@ public class LookUp(
 
         /** Without a queue: a look-up never waits for one that hangs. */
         val THREADS =
-            ThreadPoolExecutor(0, MOST, IDLE_SECONDS, SECONDS, SynchronousQueue()) { lookUp ->
-                Thread(lookUp, "comeback-look-up").apply {
-                    isDaemon = true
-                    priority = Thread.NORM_PRIORITY
-                }
-            }
+            ThreadPoolExecutor(0, MOST, IDLE_SECONDS, SECONDS, SynchronousQueue()) { daemonThread(it, "comeback-look-up") }
     }
 }

@@ -4,6 +4,7 @@ package dev.comeback.driver
 import dev.comeback.InternalComebackApi
 import dev.comeback.Subscription
 import dev.comeback.internal.contained
+import dev.comeback.internal.daemonThread
 import dev.comeback.internal.daemonThreads
 import java.lang.reflect.Method
 import java.util.concurrent.Future
@@ -46,7 +47,7 @@ public object SystemTime : Time {
 
     /** One thread that sees that the time has come. It ends while nothing is scheduled. */
     private val timer by lazy {
-        ScheduledThreadPoolExecutor(1) { task -> Thread(task, "comeback-timer").apply { isDaemon = true } }.apply {
+        ScheduledThreadPoolExecutor(1) { daemonThread(it, "comeback-timer") }.apply {
             removeOnCancelPolicy = true
             setKeepAliveTime(KEEP_ALIVE_SECONDS, SECONDS)
             allowCoreThreadTimeOut(true)

@@ -196,6 +196,32 @@ internal class HangingLookUpTest(
         }
 
     @Test
+    fun `a resolver finds no other caller's inheritable thread-locals`() =
+        on { fixture ->
+            val user = InheritableThreadLocal<String?>()
+            val found = CopyOnWriteArrayList<String?>()
+            val calls =
+                fixture.calls {
+                    dns {
+                        // Only on a thread of Comeback's: not where a thread of the dispatcher did the work.
+                        if (Thread.currentThread().name == LOOK_UP) found += user.get()
+                        listOf(LOOPBACK)
+                    }
+                }
+            // More than can be idle threads of earlier tests, each with a name of its own.
+            val names = List(MOST) { "user$it.test" }
+            names
+                .map { name ->
+                    thread {
+                        user.set(name)
+                        calls.outcomeOf(fixture.request(host = name))
+                    }
+                }.forEach { it.join() }
+            assertTrue(found.isNotEmpty())
+            assertEquals(emptyList(), found.filterNotNull())
+        }
+
+    @Test
     fun `a resolver's own calls are inside the attempt`() =
         on { fixture ->
             val inside = CopyOnWriteArrayList<OuterAttempt?>()
