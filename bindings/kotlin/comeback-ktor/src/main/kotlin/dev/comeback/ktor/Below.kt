@@ -33,7 +33,7 @@ internal class Below(
 
     override fun enters(request: HttpRequestBuilder) {
         // From here on it is told by itself.
-        if (!setup.mayBeSentElsewhere) whole.ended(sentNothing = true)
+        if (!setup.isKnownToBeSentElsewhere) whole.ended(sentNothing = true)
         innerRequest = outer.request(policy, request.head(facts.keyHeader), keyIsMade)
         inEngine = setup.engine.entered(request, outer, facts, outer.path, body = null, job = null, before = inEngine)
     }

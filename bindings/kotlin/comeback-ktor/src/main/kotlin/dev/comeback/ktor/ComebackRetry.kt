@@ -74,7 +74,7 @@ public val ComebackRetry: ClientPlugin<ComebackRetryConfig> =
     }
 
 /** The last before the engine's own. */
-private val ENGINE = PipelinePhase("ComebackEngine")
+internal val ENGINE: PipelinePhase = PipelinePhase("ComebackEngine")
 
 private fun requireBelow(
     policy: RetryPolicy,

@@ -39,12 +39,12 @@ public class ComebackRetryConfig {
     public var maxSendCount: Int = 20
 
     /**
-     * Set this to true if the plugins of this client send requests through no client but this one, or only through clients that have Comeback too
-     * ([RetryPolicy.OFF] is enough). Plugins that sign or log are of this kind.
+     * Set this to true if the plugins and interceptors of this client send requests through no client but this one, or only through clients that have
+     * Comeback too ([RetryPolicy.OFF] is enough). Those that sign or log are of this kind.
      *
      * A plugin may send a request through another client first, and only then pass it on. Comeback cannot see that. So as long as this is false and the
-     * client has plugins that are not Ktor's, no failure counts as "never sent", and a POST without an idempotency key goes once. What is added by
-     * `plugin(HttpSend).intercept { }` is not seen: it has to use this client only.
+     * client has plugins that are not Ktor's, no failure counts as "never sent", and a POST without an idempotency key goes once. The same holds for what
+     * is added after Comeback by `plugin(HttpSend).intercept { }` or to `sendPipeline`, and for the interceptors of the OkHttp engine.
      */
     public var onlyThisClientSends: Boolean = false
 

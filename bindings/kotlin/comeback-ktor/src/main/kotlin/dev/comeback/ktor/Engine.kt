@@ -14,6 +14,7 @@ import kotlinx.coroutines.CompletableJob
 internal class Engine(
     private val client: HttpClient,
     private val comeback: Comeback,
+    private val onlyThisClientSends: Boolean,
 ) {
     /** A layer of ours is in the engine: it takes the header that tells it of a request, and tells of that request's way. */
     private val takesLayers: Boolean = withOptional { OkHttpEngines.adopt(client) } ?: false
@@ -47,6 +48,7 @@ internal class Engine(
                 outer,
                 isHeard = takesLayers,
                 mayResend,
+                onlyThisClientSends,
                 comeback.connectionAges,
                 comeback.lookUpMemory,
                 asksAgain,

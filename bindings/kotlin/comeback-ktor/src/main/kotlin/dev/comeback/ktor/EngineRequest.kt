@@ -21,6 +21,7 @@ import java.util.concurrent.atomic.AtomicLong
  * @param outer the attempt it belongs to, as layers inside the engine see it
  * @param isHeard our own layer is in the engine and tells when a head is about to be written. Of other engines only the types of exceptions tell
  * @param mayResend whether the client may send it again by itself after it began to go out
+ * @param onlyThisClientSends the app's word that its own code inside the engine sends nothing through another client
  * @property asksAgain a name was not found for the same call before
  * @param path the network's path on which it goes out
  * @param body null if nobody watches it
@@ -31,6 +32,7 @@ internal class EngineRequest(
     val outer: OuterAttempt,
     private val isHeard: Boolean,
     val mayResend: Boolean,
+    val onlyThisClientSends: Boolean,
     val ages: ConnectionAges,
     val lookUps: LookUpMemory,
     val asksAgain: Boolean,
@@ -42,6 +44,9 @@ internal class EngineRequest(
 
     /** A head went out, and the server is not known to have refused to look at it. */
     private var isOut = false
+
+    /** It came to code of the app's that may send it through another client, which nobody here hears. Silence then proves nothing. */
+    private var mayBeElsewhere = false
 
     /** No head goes out any more. */
     private var isClosed = false
@@ -82,6 +87,13 @@ internal class EngineRequest(
         forgetLate()
     }
 
+    /** Inside the engine: code of the app's is about to have it. False: it must not, because the attempt was ended meanwhile. */
+    @Synchronized
+    fun goesToForeignCode(): Boolean {
+        if (!isClosed) mayBeElsewhere = true
+        return !isClosed
+    }
+
     /** Inside the engine: a head is about to be written. False: it must not be written, because the attempt was ended meanwhile. */
     @Synchronized
     fun goesOut(): Boolean {
@@ -101,7 +113,7 @@ internal class EngineRequest(
     /** Whether it is proved that no head was written. Then none will be. */
     @Synchronized
     fun sentNothing(): Boolean {
-        if (hasHead || isOut) return false
+        if (hasHead || isOut || mayBeElsewhere) return false
         if (isHeard) {
             isClosed = true
             return true
@@ -116,7 +128,7 @@ internal class EngineRequest(
         ask: (sentNothing: Boolean) -> T,
         ends: (T) -> Boolean,
     ): T {
-        val sentNothing = isHeard && !hasHead && !isOut
+        val sentNothing = isHeard && !hasHead && !isOut && !mayBeElsewhere
         val answer = ask(sentNothing)
         if (sentNothing && ends(answer)) isClosed = true
         return answer

@@ -22,7 +22,9 @@ internal object EngineEntrance : Interceptor {
         // What comes of a request whose attempt is over concerns nobody.
         if (inEngine == null) return chain.proceed(builder.build())
         val call = chain.call()
-        val tag = call.tag(InEngine.TYPE) { InEngine(inEngine, call) }
+        val code = ClientCode.of(call)
+        if (code.hasForeignInterceptors && !inEngine.onlyThisClientSends && !inEngine.goesToForeignCode()) throw IOException("Canceled")
+        val tag = call.tag(InEngine.TYPE) { InEngine(inEngine, call, code) }
         val request = builder.tag(OuterAttempt::class.java, inEngine.outer).build()
         val limited = chain.limitedTo(inEngine).onFreshConnection(inEngine)
         return EngineDns.inside(tag) { limited.proceed(request) }
@@ -84,7 +86,7 @@ internal object EngineExit : Interceptor {
             try {
                 chain.proceed(chain.request())
             } catch (failure: IOException) {
-                if (isFirst && reachedNobody(failure)) entered.wasRefused()
+                if (isFirst && !inEngine.mayBeSentElsewhere && reachedNobody(failure)) entered.wasRefused()
                 throw failure
             }
         val edit = RetryAfterEdit.of(response)
@@ -101,7 +103,11 @@ internal object EngineExit : Interceptor {
 internal class InEngine(
     val request: EngineRequest,
     val call: Call,
+    code: ClientCode,
 ) {
+    /** Whether network interceptors of the app's may have sent it through another client, and say what they like of it. */
+    val mayBeSentElsewhere: Boolean = code.hasForeignNetworkInterceptors && !request.onlyThisClientSends
+
     /** What was changed in the head of the call's latest response, and is to be undone. */
     @Volatile
     var edit: RetryAfterEdit? = null

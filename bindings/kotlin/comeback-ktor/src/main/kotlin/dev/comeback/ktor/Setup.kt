@@ -16,10 +16,15 @@ internal class Setup(
     val comeback: Comeback,
     val hooks: Hooks,
 ) {
-    val engine: Engine = Engine(client, comeback)
+    val engine: Engine = Engine(client, comeback, hooks.onlyThisClientSends)
 
-    /** Whether a plugin further in may send requests through a client that nobody here hears. Asked at a failure: by then all plugins are there. */
-    val mayBeSentElsewhere: Boolean by lazy(LazyThreadSafetyMode.PUBLICATION) { !hooks.onlyThisClientSends && hasForeignPlugins(client) }
+    private val foreignCode = ForeignCode(client)
+
+    /** Whether code of the app's further in may send requests through a client that nobody here hears. For failures: what is there is looked for anew. */
+    val mayBeSentElsewhere: Boolean get() = !hooks.onlyThisClientSends && foreignCode.isThere()
+
+    /** The same as far as it is known, for every request. */
+    val isKnownToBeSentElsewhere: Boolean get() = !hooks.onlyThisClientSends && foreignCode.wasThere
 
     /**
      * By these an attempt's limit goes, where the engine's dispatcher has timers of its own: the virtual time of a test, for instance. Null: it goes by real

@@ -96,6 +96,8 @@ class LateCallsTest {
             install(ComebackRetry) {
                 comeback = app
                 policy = this@LateCallsTest.policy
+                // A test adds an interceptor of its own.
+                onlyThisClientSends = true
             }
         }
 

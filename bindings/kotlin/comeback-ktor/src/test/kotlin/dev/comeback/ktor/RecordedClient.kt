@@ -15,6 +15,7 @@ internal open class RecordedClient(
     engine: HttpClientEngineFactory<*>,
     policy: RetryPolicy,
     after: HttpClientConfig<*>.() -> Unit,
+    configure: ComebackRetryConfig.() -> Unit = {},
     onFailure: () -> Unit = {},
 ) : AutoCloseable {
     val events = CopyOnWriteArrayList<RetryEvent>()
@@ -31,6 +32,7 @@ internal open class RecordedClient(
             install(ComebackRetry) {
                 comeback = this@RecordedClient.comeback
                 this.policy = policy
+                configure()
             }
             after()
         }

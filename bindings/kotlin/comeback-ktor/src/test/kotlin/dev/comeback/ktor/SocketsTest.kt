@@ -49,7 +49,7 @@ class SocketsTest {
         after: HttpClientConfig<*>.() -> Unit = {},
         onFailure: () -> Unit = {},
         policy: RetryPolicy = QUICK,
-    ) : RecordedClient(engine, policy, after, onFailure)
+    ) : RecordedClient(engine, policy, after, onFailure = onFailure)
 
     private fun each(test: suspend (HttpClientEngineFactory<*>) -> Unit): List<DynamicTest> =
         engines.map { (name, engine) -> dynamicTest(name) { runBlocking { withTimeout(2.minutes) { test(engine) } } } }
