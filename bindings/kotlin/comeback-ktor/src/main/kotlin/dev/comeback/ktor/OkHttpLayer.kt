@@ -11,6 +11,7 @@ import okhttp3.internal.http2.ConnectionShutdownException
 import okhttp3.internal.http2.ErrorCode
 import okhttp3.internal.http2.StreamResetException
 import java.io.IOException
+import java.net.ProtocolException
 import java.util.concurrent.TimeUnit.MILLISECONDS
 
 /** The first of all interceptors: makes of the header that came through the engine the tag by which layers further in stand down. */
@@ -49,7 +50,7 @@ internal object EngineEntrance : Interceptor {
         shortened(connectTimeoutMillis(), inEngine.outer.connectNanos)?.let { chain = chain.withConnectTimeout(it, MILLISECONDS) }
         shortened(readTimeoutMillis(), inEngine.outer.inactivityNanos)?.let { chain = chain.withReadTimeout(it, MILLISECONDS) }
         shortened(writeTimeoutMillis(), inEngine.outer.inactivityNanos)?.let { chain = chain.withWriteTimeout(it, MILLISECONDS) }
-        return if (inEngine.mayResend) chain else chain.withRetryOnConnectionFailure(false)
+        return chain
     }
 
     /** In whole milliseconds, if it is shorter than [millis]; 0 is OkHttp's word for no limit. */
@@ -63,18 +64,24 @@ internal object EngineEntrance : Interceptor {
     }
 }
 
-/** The last interceptor but those of the network: undoes what [EngineExit] has done to a head. */
+/** The last interceptor but those of the network: undoes what [EngineExit] has done to a head or to a failure. */
 internal object HeadsAsSent : Interceptor {
     override fun intercept(chain: Interceptor.Chain): Response {
         val inEngine = InEngine.of(chain.call())
-        val response = chain.proceed(chain.request())
+        val response =
+            try {
+                chain.proceed(chain.request())
+            } catch (ended: NotAgain) {
+                throw ended.undone()
+            }
         return inEngine?.edit?.undone(response) ?: response
     }
 }
 
 /**
  * The first network interceptor: after it a head is written. It also keeps OkHttp from following up a 408 or a 503 by itself, and from failing at a large
- * Retry-After: OkHttp reads a plain number there, so the number gets a plus sign, which [HeadsAsSent] removes.
+ * Retry-After: OkHttp reads a plain number there, so the number gets a plus sign, which [HeadsAsSent] removes. And it keeps OkHttp from sending again by itself
+ * what must not be, and may have begun to go out. Another route, or another version of TLS, is still tried before that, and so is a stream that was refused.
  */
 internal object EngineExit : Interceptor {
     override fun intercept(chain: Interceptor.Chain): Response {
@@ -86,8 +93,9 @@ internal object EngineExit : Interceptor {
             try {
                 chain.proceed(chain.request())
             } catch (failure: IOException) {
-                if (isFirst && !inEngine.mayBeSentElsewhere && reachedNobody(failure)) entered.wasRefused()
-                throw failure
+                val isRefused = reachedNobody(failure) && !inEngine.mayBeSentElsewhere
+                if (isFirst && isRefused) entered.wasRefused()
+                throw if (isRefused || entered.mayResend) failure else NotAgain(failure)
             }
         val edit = RetryAfterEdit.of(response)
         inEngine.edit = edit
@@ -97,6 +105,23 @@ internal object EngineExit : Interceptor {
     /** Refused before the server looked, or on a connection that already took no more. */
     private fun reachedNobody(failure: IOException) =
         failure is ConnectionShutdownException || (failure is StreamResetException && failure.errorCode == ErrorCode.REFUSED_STREAM)
+}
+
+/** [failure] in a form after which OkHttp does not send by itself again. Nobody but OkHttp sees it. */
+private class NotAgain(
+    private val failure: IOException,
+) : ProtocolException(failure.message) {
+    init {
+        initCause(failure)
+    }
+
+    /** The very failure, with what OkHttp has attached meanwhile. */
+    fun undone(): IOException {
+        for (earlier in suppressed) if (earlier !== failure) failure.addSuppressed(earlier)
+        return failure
+    }
+
+    override fun fillInStackTrace(): Throwable = this
 }
 
 /** What a call inside the engine was made for. */
