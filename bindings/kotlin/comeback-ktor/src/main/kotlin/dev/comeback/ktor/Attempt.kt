@@ -48,6 +48,7 @@ internal class Attempt(
 
     private lateinit var caller: Continuation<HttpClientCall>
     private lateinit var ownContext: CoroutineContext
+    private lateinit var layer: LayerElement
 
     /** The caller goes on. */
     private var isLeft = false
@@ -109,6 +110,7 @@ internal class Attempt(
         caller: Continuation<HttpClientCall>,
     ): Any? {
         val layer = LayerElement(outer, caller.context)
+        this.layer = layer
         this.caller = caller
         ownContext = caller.context + layer
         watch.begin(spentNanos)
@@ -142,7 +144,10 @@ internal class Attempt(
 
     /** True once. */
     @Synchronized
-    private fun leave(): Boolean = !isLeft.also { isLeft = true }
+    private fun leave(): Boolean {
+        layer.isOver = true
+        return !isLeft.also { isLeft = true }
+    }
 
     private fun cameLate(result: Result<HttpClientCall>) {
         setup.alone.decrementAndGet()

@@ -21,7 +21,9 @@ import io.ktor.client.engine.cio.CIO
 import io.ktor.client.engine.java.Java
 import io.ktor.client.engine.okhttp.OkHttp
 import io.ktor.client.engine.okhttp.OkHttpConfig
+import io.ktor.client.plugins.HttpSend
 import io.ktor.client.plugins.ServerResponseException
+import io.ktor.client.plugins.plugin
 import io.ktor.client.request.HttpRequestBuilder
 import io.ktor.client.request.get
 import io.ktor.client.request.header
@@ -30,11 +32,19 @@ import io.ktor.client.request.request
 import io.ktor.client.request.setBody
 import io.ktor.client.request.takeFrom
 import io.ktor.client.statement.request
+import kotlinx.coroutines.CompletableDeferred
+import kotlinx.coroutines.CoroutineScope
+import kotlinx.coroutines.Deferred
+import kotlinx.coroutines.Dispatchers
+import kotlinx.coroutines.Job
+import kotlinx.coroutines.async
+import kotlinx.coroutines.currentCoroutineContext
 import kotlinx.coroutines.runBlocking
 import okhttp3.Call
 import okhttp3.Interceptor
 import okhttp3.OkHttpClient
 import okhttp3.Request
+import okhttp3.RequestBody.Companion.toRequestBody
 import okhttp3.Response
 import org.junit.jupiter.api.AfterEach
 import org.junit.jupiter.api.Test
@@ -43,6 +53,8 @@ import java.util.concurrent.CopyOnWriteArrayList
 import kotlin.test.assertEquals
 import kotlin.test.assertFailsWith
 import kotlin.test.assertIs
+import kotlin.test.assertNotNull
+import kotlin.test.assertNull
 import kotlin.test.assertTrue
 import kotlin.time.Duration.Companion.milliseconds
 
@@ -247,6 +259,42 @@ class OneLayerTest {
                 }
             }
             assertEquals(listOf("POST", "GET"), server.heads.drop(4).map { it.substringBefore(' ') })
+        }
+
+    @Test
+    fun `what an attempt has started and left behind is outside of it once it is over, and of the next one too`(): Unit =
+        runBlocking {
+            val http = OkHttpClient.Builder().comeback(app, quick).build()
+            val leftBehind = ArrayList<Deferred<OuterAttempt?>>()
+            val isNext = CompletableDeferred<Unit>()
+            HttpClient(CIO) { plugin() }.use { client ->
+                client.plugin(HttpSend).intercept { request ->
+                    assertNotNull(OuterAttempt.onThisThread)
+                    if (leftBehind.isEmpty()) {
+                        leftBehind +=
+                            CoroutineScope(currentCoroutineContext() + Job() + Dispatchers.IO).async {
+                                isNext.await()
+                                http
+                                    .newCall(
+                                        Request
+                                            .Builder()
+                                            .url(server.url)
+                                            .post("order".toRequestBody())
+                                            .build(),
+                                    ).execute()
+                                    .close()
+                                OuterAttempt.onThisThread
+                            }
+                    } else {
+                        isNext.complete(Unit)
+                        assertNull(leftBehind.single().await())
+                    }
+                    execute(request)
+                }
+                // A POST of its own would forbid the next attempt.
+                assertEquals(StopReason.Attempts, client.get(server.url).retryReport?.reason)
+            }
+            assertEquals(listOf("GET", "POST", "GET", "GET", "GET"), server.heads.map { it.substringBefore(' ') })
         }
 
     private val making = RetryPolicy(quick) { makeKey = true }
