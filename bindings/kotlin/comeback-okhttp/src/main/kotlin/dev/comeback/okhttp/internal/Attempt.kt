@@ -40,7 +40,6 @@ internal class Attempt(
      */
     private val exit = AtomicInteger(QUEUED)
 
-    private var record: CallRecord? = null
     private var began = 0L
     private var noted = NetworkSnapshot.UNKNOWN
     private var changes: Subscription? = null
@@ -94,7 +93,7 @@ internal class Attempt(
             left is AttemptEnd.Cut || left is AttemptEnd.Broke -> left
 
             // Refused by a dispatcher whose executor is shut down: nothing will change that.
-            record == null && launchedAt != null -> AttemptEnd.Broke(thrown)
+            exit.get() == QUEUED && launchedAt != null -> AttemptEnd.Broke(thrown)
 
             thrown is IOException -> AttemptEnd.Failed(thrown)
 
@@ -227,7 +226,6 @@ internal class Attempt(
     }
 
     private fun begin(record: CallRecord) {
-        this.record = record
         val layer = CallLayer.of(call)
         layer.enter()
         record.attemptBegins(layer)
@@ -250,14 +248,14 @@ internal class Attempt(
     }
 
     /** It comes to the network interceptors. False if the attempt was given up before: then it may not. */
-    fun isShown(): Boolean = record?.mayNetworkInterceptorsSend != true || exit.compareAndSet(INSIDE, SHOWN) || exit.get() != CLOSED
+    fun isShown(): Boolean = loop.record?.mayNetworkInterceptorsSend != true || exit.compareAndSet(INSIDE, SHOWN) || exit.get() != CLOSED
 
     /** False if the attempt was given up before it went out: then it may not. */
     fun goesOut(): Boolean = exit.compareAndSet(INSIDE, SENT) || exit.compareAndSet(SHOWN, SENT) || exit.get() != CLOSED
 
     /** On the thread that tells of the network, which has others to tell. */
     private fun onChange() {
-        if (hasMovedOn(noted, record?.network?.snapshot ?: noted)) ask(at = Long.MIN_VALUE)
+        if (hasMovedOn(noted, loop.record?.network?.snapshot ?: noted)) ask(at = Long.MIN_VALUE)
     }
 
     private fun ask(at: Long) {
@@ -265,7 +263,7 @@ internal class Attempt(
     }
 
     private fun ask() {
-        val record = record ?: return
+        val record = loop.record ?: return
         // With a response head it is no longer under way.
         if (left != null) return
         if (!turn.compareAndSet(FREE, ASKING)) {
