@@ -33,7 +33,7 @@ internal class ConnectionsTest(
 
     private fun LoopbackFixture.connections() = received().map { it.connectionIndex }
 
-    private fun Call.Factory.get(ground: LoopbackFixture) = assertEquals(200, outcomeOf(ground.request()))
+    private fun Call.Factory.get(ground: LoopbackFixture) = assertEquals(200, readWhole(ground.request()))
 
     @Test
     fun `on the same path connections are reused`() =

@@ -249,8 +249,8 @@ internal class HangingLookUpTest(
                 } else {
                     fixture.comeback.callFactory(plain)
                 }
-            repeat(2) { assertEquals(200, calls.outcomeOf(fixture.request(host = "name.test"))) }
-            assertEquals(200, plain.outcomeOf(fixture.request(host = "name.test")))
+            repeat(2) { assertEquals(200, calls.readWhole(fixture.request(host = "name.test"))) }
+            assertEquals(200, plain.readWhole(fixture.request(host = "name.test")))
             assertEquals(listOf(0, 0, 0), fixture.received().map { it.connectionIndex })
         }
 

@@ -55,8 +55,8 @@ internal class LoopbackTest(
         with { ground, phone ->
             val calls = ground.calls(RetryPolicy.DEFAULT) { dns { listOf(LOOPBACK) } }
             for (round in 1L..3L) {
-                assertEquals(200, calls.outcomeOf(ground.request()))
-                assertEquals(200, calls.outcomeOf(ground.request(host = "printer.test") { retryPolicy(ignoring) }))
+                assertEquals(200, calls.readWhole(ground.request()))
+                assertEquals(200, calls.readWhole(ground.request(host = "printer.test") { retryPolicy(ignoring) }))
                 phone.available(handle = 1 + round)
             }
             assertEquals(listOf(0, 1, 0, 1, 0, 1), ground.received().map { it.connectionIndex })
@@ -66,9 +66,9 @@ internal class LoopbackTest(
     fun `a call to another host leaves the old path's connections`() =
         with { ground, phone ->
             val calls = ground.calls { dns { listOf(LOOPBACK) } }
-            repeat(2) { assertEquals(200, calls.outcomeOf(ground.request(host = "elsewhere.test"))) }
+            repeat(2) { assertEquals(200, calls.readWhole(ground.request(host = "elsewhere.test"))) }
             phone.available(handle = 2)
-            repeat(2) { assertEquals(200, calls.outcomeOf(ground.request(host = "elsewhere.test"))) }
+            repeat(2) { assertEquals(200, calls.readWhole(ground.request(host = "elsewhere.test"))) }
             assertEquals(listOf(0, 0, 1, 1), ground.received().map { it.connectionIndex })
         }
 }

@@ -75,11 +75,11 @@ internal class RepeatedLookUpTest(
         val platform = Platform(known = setOf("wifi" to ABSENT))
         on(platform) { fixture ->
             val calls = fixture.calls(policy)
-            assertEquals(200, calls.outcomeOf(fixture.request(host = ABSENT)))
+            assertEquals(200, calls.readWhole(fixture.request(host = ABSENT)))
             assertEquals(listOf<Pair<Any, String>>("wifi" to ABSENT), platform.asked)
             assertEquals(listOf(0L), fixture.floors())
             // A later first attempt asks nobody: the connection serves it.
-            assertEquals(200, calls.outcomeOf(fixture.request(host = ABSENT)))
+            assertEquals(200, calls.readWhole(fixture.request(host = ABSENT)))
             assertEquals(listOf(0, 0), fixture.received().map { it.connectionIndex })
         }
     }
