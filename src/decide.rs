@@ -90,7 +90,7 @@ pub(crate) fn decide_after(
     if class != OutcomeClass::NeverSent && !outcome.evidence.may_repeat(policy, &call.request) {
         return stop(&call, Reason::NotRepeatable);
     }
-    if !(call.request.body_replayable || outcome.evidence.body_untouched) {
+    if !outcome.evidence.may_replay(&call.request) {
         return stop(&call, Reason::BodyNotReplayable);
     }
     if is_last || call.counted >= policy.max_attempts {

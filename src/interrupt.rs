@@ -45,7 +45,7 @@ pub fn interrupt(
     let request = &call.request;
     let sent_nothing = evidence.is_never_sent();
     let allowed = if sent_nothing {
-        request.body_replayable || evidence.body_untouched
+        evidence.may_replay(request)
     } else {
         let left = policy.max_attempts.saturating_sub(call.counted); // the one in flight included
         evidence.may_repeat(policy, request) && !request.has_body && left >= 2

@@ -192,6 +192,9 @@ pub struct Evidence<'a> {
     pub sent_nothing: bool,
     /// Whether it is known that nothing of the request's body was handed out.
     pub body_untouched: bool,
+    /// Whether the body cannot go again after this attempt, whatever the request says of it: it proved to be another one than before, or the attempt
+    /// goes on alone and may still be writing it.
+    pub body_spent: bool,
     /// The request as it left, if the driver saw it and something further in had changed it.
     pub went_out: Option<RequestFacts>,
     /// The requests that layers further in reported.
@@ -203,6 +206,7 @@ impl Evidence<'_> {
     pub const NONE: Evidence<'static> = Evidence {
         sent_nothing: false,
         body_untouched: false,
+        body_spent: false,
         went_out: None,
         inner: &[],
     };
@@ -210,6 +214,11 @@ impl Evidence<'_> {
     /// Whether it is proved that no layer sent anything in this attempt.
     pub(crate) fn is_never_sent(&self) -> bool {
         self.sent_nothing && self.inner.iter().all(|request| request.sent_nothing)
+    }
+
+    /// Whether the next attempt can send the body of `request` as this one was given it.
+    pub(crate) fn may_replay(&self, request: &RequestFacts) -> bool {
+        (request.body_replayable || self.body_untouched) && !self.body_spent
     }
 
     /// Whether all that this attempt may have sent may be sent again: the request that came in, the one that left, and every request that a

@@ -66,6 +66,7 @@ fn every_call_gets_a_seed_of_its_own_from_the_operating_system() {
             look_up: 0,
             sent_nothing: false,
             body_untouched: false,
+            body_spent: false,
             went_out: None,
             inner: Vec::new(),
             overrule: None,

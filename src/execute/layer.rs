@@ -239,6 +239,7 @@ pub(super) fn with_inner<'a>(known: &Evidence<'_>, inner: &'a [InnerRequest]) ->
     Evidence {
         sent_nothing: known.sent_nothing,
         body_untouched: known.body_untouched,
+        body_spent: known.body_spent,
         went_out: known.went_out,
         inner,
     }

@@ -76,6 +76,7 @@ pub struct DecideInput {
     pub look_up: i64,
     pub sent_nothing: bool,
     pub body_untouched: bool,
+    pub body_spent: bool,
     /// The request as it left, where something further in had changed it.
     pub went_out: Option<RequestHead>,
     pub inner: Vec<ToldRequest>,
@@ -221,6 +222,7 @@ pub fn decide(input: DecideInput) -> Result<Answer, BoundaryProblem> {
         evidence: Evidence {
             sent_nothing: input.sent_nothing,
             body_untouched: input.body_untouched,
+            body_spent: input.body_spent,
             went_out: input.went_out.as_ref().map(RequestHead::facts),
             inner: &inner,
         },
@@ -285,6 +287,7 @@ pub fn interrupt(input: InterruptInput) -> Result<Answer, BoundaryProblem> {
         &Evidence {
             sent_nothing: input.sent_nothing,
             body_untouched: input.body_untouched,
+            body_spent: false,
             went_out: None,
             inner: &inner,
         },
@@ -472,6 +475,7 @@ mod tests {
             look_up: 0,
             sent_nothing: true,
             body_untouched: false,
+            body_spent: false,
             went_out: None,
             inner: Vec::new(),
             overrule: None,

@@ -135,6 +135,7 @@ pub(crate) fn outcome(choices: &mut Choices<'_>) -> Outcome<'static> {
     ];
     outcome.look_up = choices.one(&look_ups);
     outcome.evidence.body_untouched = choices.flag();
+    outcome.evidence.body_spent = choices.one(&[false, false, false, true]);
     outcome.overrule = choices.one(&[
         None,
         None,
@@ -375,6 +376,7 @@ impl Driver {
                     class == OutcomeClass::NeverSent || may_repeat(&self.policy, &self.request);
                 assert!(may, "what must not be repeated never is");
                 assert!(self.request.body_replayable || outcome.evidence.body_untouched);
+                assert!(!outcome.evidence.body_spent);
                 self.slept(&sleep, events, signals);
                 Some(CallState::Waiting(sleep))
             }

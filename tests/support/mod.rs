@@ -132,6 +132,7 @@ pub(crate) fn with_outcome<T>(value: &Value, use_it: impl FnOnce(&Outcome<'_>) -
     outcome.should_retry = value["should_retry"].as_str();
     outcome.look_up = Duration::from_nanos(value["look_up"].as_u64().unwrap_or(0));
     outcome.evidence.body_untouched = value["body_untouched"].as_bool().unwrap_or(false);
+    outcome.evidence.body_spent = value["body_spent"].as_bool().unwrap_or(false);
     outcome.overrule = value.get("overrule").map(named);
     if let Some(proof) = value["sent_nothing"].as_bool() {
         outcome.evidence.sent_nothing = proof;

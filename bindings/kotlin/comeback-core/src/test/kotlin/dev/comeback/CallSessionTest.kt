@@ -387,7 +387,8 @@ class CallSessionTest {
         for (question in listOf("begin", "decide")) {
             val world = World(TestCore.panickingIn(question))
             assertEquals(StopReason.Internal, world.session().failed(RESET).reason())
-            assertEquals(listOf<RetryEvent>(RetryEvent.Finished(1, null, StopReason.Internal, 0, 0, true)), world.heard.toList())
+            // The attempt was made, though nobody could judge it.
+            assertEquals(listOf<RetryEvent>(RetryEvent.Finished(1, null, StopReason.Internal, 1, 0, true)), world.heard.toList())
         }
         assertIs<NextStep.Sleep>(World().session().failed(RESET))
     }

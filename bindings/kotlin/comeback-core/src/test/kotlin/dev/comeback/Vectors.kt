@@ -134,6 +134,7 @@ internal fun JsonObject.toOutcome(): Outcome {
             overrule,
             part("went_out")?.toRequestHead(),
             toInner(),
+            flag("body_spent"),
         )
     }
 }

@@ -138,7 +138,10 @@ internal class Script(
                 attempts.all { it.error == null || it.error in EXCEPTIONS } &&
                 attempts.mapNotNull { it.lookUpNanos }.toSet().size <= 1 &&
                 method in METHODS &&
-                steps.none { it.text("do") == "outcome" && it.getValue("outcome").jsonObject.flag("body_untouched") }
+                steps.none {
+                    it.text("do") == "outcome" &&
+                        it.getValue("outcome").jsonObject.run { flag("body_untouched") || flag("body_spent") }
+                }
         }
 
     /** Whether the clock of a test's coroutines, which counts milliseconds, can show all its instants. */

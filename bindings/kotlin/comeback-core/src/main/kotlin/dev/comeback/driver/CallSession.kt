@@ -69,9 +69,13 @@ public class CallSession(
     /** Whether an attempt that has ended may have reached the server. */
     private var mayHaveArrived = false
 
-    /** Whether an attempt is in flight, or has ended and is not judged yet, and it is not proved that it sent nothing. */
+    /** Whether an attempt is in flight, or has ended and is not judged yet. */
     @Volatile
     private var isAttempting = false
+
+    /** Whether it is proved that this attempt sent nothing. */
+    @Volatile
+    private var hasSentNothing = false
 
     /** What was attached when the attempt in flight began. */
     private var reportsBefore = 0L
@@ -123,6 +127,7 @@ public class CallSession(
         noted = snapshot
         this.reportsBefore = reportsBefore
         isAttempting = true
+        hasSentNothing = false
         return noted
     }
 
@@ -138,7 +143,8 @@ public class CallSession(
     public fun failed(outcome: Outcome): NextStep {
         val inner = outcome.inner + refusedFurtherIn(outcome.exception)
         // Until the core has judged it.
-        isAttempting = !outcome.sentNothing
+        isAttempting = true
+        hasSentNothing = outcome.sentNothing
         outcome.exception?.let { thrown -> failures = (failures ?: ArrayList()).apply { add(thrown) } }
         return ask { core, policyBytes, network ->
             core.decide(
@@ -224,8 +230,10 @@ public class CallSession(
         reason: StopReason,
         sentNothing: Boolean = false,
     ): NextStep {
-        val arrived = mayHaveArrived || (isAttempting && !sentNothing)
-        finish(NextStep.Stop(reason)) { RetryEvent.Finished(callId(), label, reason, counted, elapsed(), arrived) }
+        val arrived = mayHaveArrived || (isAttempting && !sentNothing && !hasSentNothing)
+        // The attempt was made, whatever kept the core from judging it. Who cancels a call, on the other hand, does not wait for the attempt to end.
+        val attempts = if (isAttempting && reason == StopReason.Internal) counted + 1 else counted
+        finish(NextStep.Stop(reason)) { RetryEvent.Finished(callId(), label, reason, attempts, elapsed(), arrived) }
         return checkNotNull(end)
     }
 

@@ -24,6 +24,7 @@ public class Outcome private constructor(
     internal val overrule: OutcomeClass?,
     internal val wentOut: RequestHead?,
     internal val inner: List<InnerRequest>,
+    internal val bodySpent: Boolean,
 ) {
     public companion object {
         /**
@@ -46,7 +47,7 @@ public class Outcome private constructor(
             overrule: OutcomeClass? = null,
             wentOut: RequestHead? = null,
             inner: List<InnerRequest> = emptyList(),
-        ): Outcome = Outcome(status, null, null, retryAfter, date, shouldRetry, 0, false, bodyUntouched, overrule, wentOut, inner)
+        ): Outcome = Outcome(status, null, null, retryAfter, date, shouldRetry, 0, false, bodyUntouched, overrule, wentOut, inner, false)
 
         /**
          * A failure.
@@ -59,6 +60,8 @@ public class Outcome private constructor(
          * @param overrule what the app's own `classify` said
          * @param wentOut the request as it left, where the driver saw it; null: as it came in
          * @param inner what layers further in told of, [OuterAttempt.innerRequests]
+         * @param bodySpent whether the body cannot go again after this attempt, whatever the request's facts say: it proved to be another one than before, or the
+         * attempt goes on alone and may still be writing it
          */
         public fun failure(
             kind: FailureKind,
@@ -69,6 +72,22 @@ public class Outcome private constructor(
             overrule: OutcomeClass? = null,
             wentOut: RequestHead? = null,
             inner: List<InnerRequest> = emptyList(),
-        ): Outcome = Outcome(0, kind, exception, emptyList(), null, null, lookUpNanos, sentNothing, bodyUntouched, overrule, wentOut, inner)
+            bodySpent: Boolean = false,
+        ): Outcome =
+            Outcome(
+                0,
+                kind,
+                exception,
+                emptyList(),
+                null,
+                null,
+                lookUpNanos,
+                sentNothing,
+                bodyUntouched,
+                overrule,
+                wentOut,
+                inner,
+                bodySpent,
+            )
     }
 }

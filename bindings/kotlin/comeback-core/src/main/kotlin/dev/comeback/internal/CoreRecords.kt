@@ -56,6 +56,7 @@ internal fun Outcome.toCore(
     lookUp = lookUpNanos,
     sentNothing = sentNothing,
     bodyUntouched = bodyUntouched,
+    bodySpent = bodySpent,
     wentOut = wentOut?.changedFrom(cameIn)?.toCore(),
     inner = inner.map { it.toCore() },
     overrule = overrule?.let { CoreOutcomeClass.valueOf(it.name) },

@@ -46,6 +46,7 @@ internal object NativeCore : Core {
                 lookUp = 0,
                 sentNothing = false,
                 bodyUntouched = false,
+                bodySpent = false,
                 wentOut = null,
                 inner = emptyList(),
                 overrule = null,

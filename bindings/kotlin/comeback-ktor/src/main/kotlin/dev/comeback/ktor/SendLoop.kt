@@ -317,11 +317,18 @@ internal class SendLoop(
 
     private fun judgedFailure(attempt: Attempt): NextStep {
         val failure = checkNotNull(attempt.failure)
-        val kind = if (attempt.isCut) FailureKind.ATTEMPT_TIMEOUT else failureKind(failure, body, comeback.transportExceptions)
+        val kind =
+            when {
+                attempt.isCut -> FailureKind.ATTEMPT_TIMEOUT
+
+                // Then it is Comeback that broke the attempt off.
+                body.isChanged -> FailureKind.OTHER_IO
+
+                else -> failureKind(failure, body, comeback.transportExceptions)
+            }
         if (isOutOfTime(failure)) attempt.isOutOfTime()
         if (kind == FailureKind.DNS) asksAgain = true
         val sentNothing = attempt.sentNothing(if (attempt.isCut) null else failure)
-        if (body.isChanged) return session.stopped(StopReason.BodyNotReplayable, sentNothing)
         return session.failed(
             Outcome.failure(
                 kind,
@@ -329,9 +336,10 @@ internal class SendLoop(
                 lookUpNanos = if (kind == FailureKind.DNS) attempt.failedLookUpNanos else 0,
                 sentNothing = sentNothing,
                 bodyUntouched = body.isUntouched,
-                overrule = hooks.classify(attempt.request, null, failure),
+                overrule = if (body.isChanged) null else hooks.classify(attempt.request, null, failure),
                 wentOut = attempt.wentOut,
                 inner = attempt.innerRequests,
+                bodySpent = body.isChanged,
             ),
         )
     }

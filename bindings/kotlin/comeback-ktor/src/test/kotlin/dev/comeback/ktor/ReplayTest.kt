@@ -105,6 +105,9 @@ class ReplayTest {
     private fun Result<HttpResponse>.assertNotReplayable() {
         val left = exceptionOrNull()
         assertEquals(StopReason.BodyNotReplayable, left?.retryReport?.reason, "$this")
+        // The second attempt is counted and told like the first.
+        assertEquals(2, left?.retryReport?.counted)
+        assertEquals(listOf(503, null), left?.retryReport?.attempts?.map { it.status })
     }
 
     @TestFactory

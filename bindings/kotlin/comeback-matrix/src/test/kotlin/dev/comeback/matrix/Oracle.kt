@@ -2,6 +2,7 @@
 package dev.comeback.matrix
 
 import dev.comeback.RetryReport
+import dev.comeback.StopReason
 import dev.comeback.retryReport
 
 internal enum class Rule(
@@ -104,6 +105,9 @@ private fun liveness(played: Played): Int? {
     if (outlasts && cell.fault == Fault.LATE) return 1
     // A busy machine's timers may be later than the answer.
     if (cell.fault == Fault.LATE && played.answer?.status == 200) return 1
+    // On a busy machine the factory leaves an attempt alone at its limit, and an interceptor of the app's may still have its body then.
+    val mayHoldBody = cell.driver == Driver.FACTORY && cell.inner != Inner.NOTHING
+    if (cell.fault == Fault.LATE && mayHoldBody && played.finished.singleOrNull()?.reason == StopReason.BodyNotReplayable) return 1
     return when (cell.fault) {
         Fault.OK, Fault.STATUS_421, Fault.HEAD_THEN_RESET -> {
             1

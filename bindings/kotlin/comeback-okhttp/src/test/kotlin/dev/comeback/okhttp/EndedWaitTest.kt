@@ -311,6 +311,23 @@ internal class EndedWaitTest(
         }
 
     @Test
+    fun `the interceptor's cut is the deadline, even if the core's clock is behind, so no wait is planned after it`() =
+        LoopbackFixture(driver = driver).use { ground ->
+            assumeTrue(driver == Driver.INTERCEPTOR, "the factory can go on after a cut")
+            ground.server.enqueue(MockResponse.Builder().onResponseStart(Stall).build())
+            val cutting =
+                RetryPolicy {
+                    maxElapsedMillis = 300
+                    baseMillis = 1
+                    capMillis = 1
+                    cutAtDeadline = true
+                }
+            val failure = assertFailsWith<InterruptedIOException> { ground.calls(cutting).send(ground.request()) }
+            assertEquals(StopReason.Elapsed, failure.retryReport!!.reason)
+            assertEquals(listOf(RetryEvent.AttemptFailed::class, RetryEvent.Finished::class), ground.events.map { it::class })
+        }
+
+    @Test
     fun `a cut request that may not be repeated says that`() =
         LoopbackFixture(driver = driver).use { ground ->
             ground.server.enqueue(MockResponse.Builder().onResponseStart(Stall).build())

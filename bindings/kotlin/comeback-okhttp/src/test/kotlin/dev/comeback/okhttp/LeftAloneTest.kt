@@ -1,6 +1,9 @@
 // Attempts of the factory that do not end at their limit: the caller has its answer all the same, and what they bring later does no harm.
 package dev.comeback.okhttp
 
+import dev.comeback.FailureKind
+import dev.comeback.OutcomeClass
+import dev.comeback.RetryEvent
 import dev.comeback.RetryPolicy
 import dev.comeback.StopReason
 import dev.comeback.driver.SystemTime
@@ -146,9 +149,15 @@ internal class LeftAloneTest {
                         .future()
                         .outcome(),
                 )
-            assertEquals(StopReason.BodyNotReplayable, failure.retryReport?.reason)
             assertEquals(1, writers.get())
             release.countDown()
+            // The server can count that attempt, so the report does.
+            val report = failure.retryReport!!
+            assertEquals(StopReason.BodyNotReplayable, report.reason)
+            assertEquals(1, report.counted)
+            assertTrue(report.mayHaveArrived)
+            assertEquals(FailureKind.ATTEMPT_TIMEOUT to OutcomeClass.IN_DOUBT, report.attempts.single().run { this.failure to outcome })
+            assertEquals(listOf(RetryEvent.AttemptFailed::class, RetryEvent.Finished::class), fixture.events.map { it::class })
         }
     }
 

@@ -77,6 +77,8 @@ internal class ReplayTest(
         val failure = assertFailsWith<IOException> { ground.calls(http2).send(ground.request("PUT", body)) }
         assertEquals(StopReason.BodyNotReplayable, failure.retryReport!!.reason)
         assertEquals(true, failure.retryReport!!.mayHaveArrived)
+        assertEquals(2, failure.retryReport!!.counted)
+        assertEquals(listOf(503, null), failure.retryReport!!.attempts.map { it.status })
         assertEquals(listOf(FIRST), ground.whole().map { it.body?.utf8() })
         // The connection is not left in the middle of a request.
         assertEquals(200, ground.calls(http2).outcomeOf(ground.request()))

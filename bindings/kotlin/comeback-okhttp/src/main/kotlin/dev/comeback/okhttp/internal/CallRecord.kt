@@ -256,8 +256,9 @@ internal class CallRecord(
             return session.cancelled(cancelKind, sentNothing)
         }
         if (failed.isInterrupt) return session.cancelled(CancelKind.INTERRUPTED, sentNothing)
-        if (replay?.differs == true) return session.stopped(StopReason.BodyNotReplayable, sentNothing)
-        val kind = failureKind(failed.exception, listener, comeback.transportExceptions)
+        // Then it is Comeback that broke the attempt off.
+        val bodyDiffers = replay?.differs == true
+        val kind = if (bodyDiffers) FailureKind.OTHER_IO else failureKind(failed.exception, listener, comeback.transportExceptions)
         if (kind.isOfTime) isOutOfTime()
         val wentOut = wentOut(layer.lastOut)
         return session.failed(
@@ -267,9 +268,10 @@ internal class CallRecord(
                 lookUpNanos = if (kind == FailureKind.DNS) failedLookUp() else 0,
                 sentNothing = sentNothing,
                 bodyUntouched = isBodyUntouched,
-                overrule = hooks.classify(request, failed.exception),
+                overrule = if (bodyDiffers) null else hooks.classify(request, failed.exception),
                 wentOut = wentOut,
                 inner = innerRequests,
+                bodySpent = bodyDiffers,
             ),
         )
     }
@@ -312,20 +314,20 @@ internal class CallRecord(
             failureKind(timeout, listener, comeback.transportExceptions).takeIf { outlivesCut && it.promise == Promise.NEVER_SENT }
                 ?: FailureKind.ATTEMPT_TIMEOUT
         val wentOut = wentOut(layer.lastOut)
-        val step =
-            session.failed(
-                Outcome.failure(
-                    kind,
-                    timeout,
-                    sentNothing = sentNothing,
-                    bodyUntouched = outlivesCut && isBodyUntouched,
-                    overrule = overrule,
-                    wentOut = wentOut,
-                    inner = innerRequests,
-                ),
-            )
-        // A cancelled call has no next attempt, even if the core's clock is a little behind the timer's.
-        return if (outlivesCut) step else session.stopped(StopReason.Elapsed)
+        // Where the call ends with the cut, it is the deadline that ended it, even if the core's clock is a little behind the timer's.
+        if (!outlivesCut) facts.cutAfterNanos?.let { session.reached(session.began + it) }
+        return session.failed(
+            Outcome.failure(
+                kind,
+                timeout,
+                sentNothing = sentNothing,
+                bodyUntouched = outlivesCut && isBodyUntouched,
+                overrule = overrule,
+                wentOut = wentOut,
+                inner = innerRequests,
+                bodySpent = replay?.differs == true,
+            ),
+        )
     }
 
     /** The attempt is still at it, but not for this call. */
@@ -336,8 +338,6 @@ internal class CallRecord(
     ): NextStep {
         val sentNothing = leftAlone.ranNothing || (leftAlone.sentNothing && !mayBeSentElsewhere)
         if (isCancelled) return session.cancelled(cancelKind(), sentNothing)
-        // Two attempts must not write one body at the same time.
-        if (!leftAlone.sentNothing && !isBodyLetGo()) return session.stopped(StopReason.BodyNotReplayable)
         return session.failed(
             Outcome.failure(
                 if (sentNothing) FailureKind.BEFORE_HEADERS else FailureKind.ATTEMPT_TIMEOUT,
@@ -347,6 +347,8 @@ internal class CallRecord(
                 overrule = hooks.classify(request, thrown),
                 wentOut = if (sentNothing) null else wentOut(layer.lastOut),
                 inner = innerRequests,
+                // Two attempts must not write one body at the same time.
+                bodySpent = !leftAlone.sentNothing && !isBodyLetGo(),
             ),
         )
     }
