@@ -7,6 +7,16 @@ use anyhow::{Result, bail};
 use lexopt::{Arg, Parser};
 use std::process::Command;
 
+const HELP: &str = "\
+Usage: cargo xtask test [rust|kotlin|android]     rust and kotlin, unless named
+
+  rust      every Rust test of the workspace, with every feature
+  kotlin    the tests of all Maven modules but Android's
+  android   Android's modules in Robolectric, which fetches some 465 MB the first time
+
+One line a step, with its time; failures in full. The first line names the file that has all output. The first run compiles everything: minutes.
+One test alone: `cargo test --test policy`; `mvn -pl comeback-okhttp -am test -Dtest=RetryAfterTest -Dsurefire.failIfNoSpecifiedTests=false`.";
+
 pub fn run(mut arguments: Parser) -> Result<()> {
     let mut parts: &[fn(&mut Steps) -> Result<()>] = &[rust, kotlin];
     if let Some(argument) = arguments.next()? {
@@ -14,6 +24,10 @@ pub fn run(mut arguments: Parser) -> Result<()> {
             Arg::Value(part) if part == "rust" => &[rust],
             Arg::Value(part) if part == "kotlin" => &[kotlin],
             Arg::Value(part) if part == "android" => &[android],
+            Arg::Long("help") | Arg::Short('h') => {
+                println!("{HELP}");
+                return Ok(());
+            }
             Arg::Value(part) => bail!(
                 "there is no part `{}`; there are `rust`, `kotlin` and `android`",
                 part.to_string_lossy()

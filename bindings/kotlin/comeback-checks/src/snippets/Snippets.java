@@ -15,7 +15,7 @@ class Snippets {
         String.join("; ", Stream.of(
             "dev.comeback.*", "dev.comeback.client.*", "dev.comeback.coroutines.*", "dev.comeback.ktor.*",
             "dev.comeback.okhttp.*", "dev.comeback.testing.*", "io.ktor.client.HttpClient", "io.ktor.client.engine.okhttp.OkHttp",
-            "io.ktor.client.plugins.HttpTimeout", "io.ktor.client.request.*", "io.ktor.client.statement.*", "java.io.IOException",
+            "io.ktor.client.plugins.HttpTimeout", "io.ktor.client.request.*", "io.ktor.client.statement.*", "io.ktor.http.isSuccess", "java.io.IOException",
             "kotlin.time.Duration.Companion.milliseconds", "kotlin.time.Duration.Companion.minutes", "kotlin.time.Duration.Companion.seconds",
             "kotlinx.coroutines.test.runTest", "okhttp3.*", "okhttp3.RequestBody.Companion.toRequestBody", "retrofit2.Retrofit")
             .map(name -> "import " + name).toList());
