@@ -111,7 +111,8 @@ internal class OkHttpRig(
         )
         into(warming()) { first ->
             first.close()
-            into(make()) { result.complete(it) }
+            // As a block does that can be cancelled: it makes no further call for an attempt that its limit has ended.
+            if (!result.isCancelled) into(make().also { call -> result.whenComplete { _, _ -> if (result.isCancelled) call.cancel() } }) { result.complete(it) }
         }
         return result
     }
