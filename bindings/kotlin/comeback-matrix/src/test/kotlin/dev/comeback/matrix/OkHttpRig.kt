@@ -112,7 +112,10 @@ internal class OkHttpRig(
         into(warming()) { first ->
             first.close()
             // As a block does that can be cancelled: it makes no further call for an attempt that its limit has ended.
-            if (!result.isCancelled) into(make().also { call -> result.whenComplete { _, _ -> if (result.isCancelled) call.cancel() } }) { result.complete(it) }
+            if (result.isCancelled) return@into
+            val call = make()
+            result.whenComplete { _, _ -> if (result.isCancelled) call.cancel() }
+            into(call) { result.complete(it) }
         }
         return result
     }
