@@ -231,7 +231,7 @@ internal class HangMatrixTest {
     private fun threads(): Set<String> =
         Thread
             .getAllStackTraces()
-            .filterKeys { it.isAlive && it.name != "Okio Watchdog" && !it.name.startsWith("pool-") }
+            .filterKeys { it.isAlive && it.name != "OkHttp TaskRunner" && it.name != "Okio Watchdog" && !it.name.startsWith("pool-") }
             .filterValues { stack -> stack.none { "awaitTaskToRun" in it.methodName } }
             .keys
             .map { "${it.name} ${it.id}" }
