@@ -155,8 +155,10 @@ internal class RepeatedLookUpTest(
         val hosts = folder.resolve("hosts").apply { writeText("127.0.0.1 other.test\n") }
         val java = File(System.getProperty("java.home"), "bin/java").path
         val classPath = System.getProperty("surefire.test.class.path") ?: System.getProperty("java.class.path")
+        // The tests' native library, where it is not the jar's.
+        val library = listOfNotNull(System.getProperty("jna.library.path")).map { "-Djna.library.path=$it" }
         val process =
-            ProcessBuilder(java, "-Djdk.net.hosts.file=$hosts", "-cp", classPath, LateName::class.java.name, "$hosts", "$driver")
+            ProcessBuilder(listOf(java, "-Djdk.net.hosts.file=$hosts") + library + listOf("-cp", classPath, LateName::class.java.name, "$hosts", "$driver"))
                 .redirectErrorStream(true)
                 .start()
         val said = process.inputStream.bufferedReader().readText()
