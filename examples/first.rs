@@ -34,7 +34,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .notify(|event| println!("{event:?}"));
     match call.await {
         Ok(socket) => println!("{:?}", socket.peer_addr()),
-        Err(error) => println!("{error}; the last: {:?}", error.last()), // error.report(): every attempt and wait
+        Err(error) => println!("{error}: {}", error.report()), // the error, why it stopped, what was tried
     }
     Ok(())
 }

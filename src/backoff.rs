@@ -16,7 +16,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::instant::{duration, nanos};
+use crate::instant::{Milliseconds, duration, nanos};
 use crate::policy::{BEFORE_DEADLINE, Jitter, RetryPolicy, Window};
 
 /// Window number `n`, from 0: `min(cap, ⌊window(n − 1)·factor⌋)`, rounded down at each step.
@@ -94,11 +94,11 @@ impl Range {
 
 impl fmt::Display for Range {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let high = duration(self.high);
+        let high = Milliseconds(duration(self.high));
         match self.low {
-            0 => write!(out, "up to {high:?}"),
-            low if low == self.high => write!(out, "{high:?}"),
-            low => write!(out, "{:?} to {high:?}", duration(low)),
+            0 => write!(out, "up to {high}"),
+            low if low == self.high => write!(out, "{high}"),
+            low => write!(out, "{} to {high}", Milliseconds(duration(low))),
         }
     }
 }
@@ -167,9 +167,9 @@ impl RetryPolicy {
     /// assert_eq!(
     ///     RetryPolicy::payment().schedule().to_string(),
     ///     "attempt 1: at once\n\
-    ///      attempt 2: after up to 1s\n\
-    ///      attempt 3: after up to 2s\n\
-    ///      no attempt starts later than 14.9s after the call began"
+    ///      attempt 2: after up to 1000 ms\n\
+    ///      attempt 3: after up to 2000 ms\n\
+    ///      no attempt starts later than 14900 ms after the call began"
     /// );
     /// ```
     pub fn schedule(&self) -> Schedule<'_> {
@@ -228,10 +228,10 @@ impl fmt::Display for Schedule<'_> {
             }
             longest = overload.map(|range| range.high).max(Some(range.high));
         }
-        let last_start = duration(policy.max_elapsed - BEFORE_DEADLINE);
+        let last_start = Milliseconds(duration(policy.max_elapsed - BEFORE_DEADLINE));
         write!(
             out,
-            "\nno attempt starts later than {last_start:?} after the call began"
+            "\nno attempt starts later than {last_start} after the call began"
         )
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::instant::Milliseconds;
 use crate::outcome::{OutcomeClass, What};
 
 /// Why a call ended with a failure.
@@ -31,8 +32,6 @@ pub enum Reason {
     Offline,
     /// The call was ended from outside.
     Cancelled(CancelKind),
-    /// If this call waited too, it would take the last slot for its host.
-    TooManyWaiting,
     /// Comeback itself failed. The call ends with the outcome it has.
     Internal,
 }
@@ -54,11 +53,31 @@ impl fmt::Display for Reason {
             Reason::Offline => "there is no network",
             Reason::Cancelled(CancelKind::Caller) => "the caller ended it",
             Reason::Cancelled(CancelKind::CallTimeout) => "the client's own call timeout ended it",
-            Reason::Cancelled(CancelKind::Interrupted) => "its thread was interrupted",
             Reason::Cancelled(CancelKind::Closed) => "the client was closed",
-            Reason::Cancelled(CancelKind::MainThread) => "it would have waited on the main thread",
-            Reason::TooManyWaiting => "too many calls to this host are waiting",
             Reason::Internal => "Comeback itself failed",
+        })
+    }
+}
+
+/// A reason by its name, as logs and vectors have it: `attempts`, `server_wait_too_long(3000)`, `cancelled(caller)`. [`Reason`]'s own text is a sentence.
+struct Named(Reason);
+
+impl fmt::Display for Named {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self.0 {
+            Reason::Attempts => "attempts",
+            Reason::Elapsed => "elapsed",
+            Reason::ServerWaitTooLong { ms } => {
+                return write!(out, "server_wait_too_long({ms})");
+            }
+            Reason::NotRepeatable => "not_repeatable",
+            Reason::BodyNotReplayable => "body_not_replayable",
+            Reason::Permanent => "permanent",
+            Reason::Offline => "offline",
+            Reason::Cancelled(CancelKind::Caller) => "cancelled(caller)",
+            Reason::Cancelled(CancelKind::CallTimeout) => "cancelled(call_timeout)",
+            Reason::Cancelled(CancelKind::Closed) => "cancelled(closed)",
+            Reason::Internal => "internal",
         })
     }
 }
@@ -72,12 +91,8 @@ pub enum CancelKind {
     Caller,
     /// The client's own call timeout.
     CallTimeout,
-    /// The waiting thread was interrupted.
-    Interrupted,
     /// The client or executor was closed.
     Closed,
-    /// The call would have waited on a thread that must not wait.
-    MainThread,
 }
 
 /// What a wait is for.
@@ -209,6 +224,12 @@ impl IntoIterator for Events {
 }
 
 /// What became of a call. The listener builds it from the call's events, because the call's state holds no history.
+///
+/// Its text is one line for a log:
+///
+/// ```text
+/// attempts after 2104 ms, 3 counted; failed [503, reset, 503]
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
     /// The failed attempts in order.
@@ -232,6 +253,32 @@ pub struct FailedAttempt {
     pub waits: Vec<PlannedWait>,
     /// How the wait ended; `None` if no attempt followed.
     pub resumed: Option<ResumedWait>,
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.end {
+            None => out.write_str("goes on")?,
+            Some(end) => {
+                match end.reason {
+                    None => out.write_str("done")?,
+                    Some(reason) => write!(out, "{}", Named(reason))?,
+                }
+                let elapsed = Milliseconds::whole(end.elapsed);
+                write!(out, " after {elapsed}, {} counted", end.counted)?;
+            }
+        }
+        out.write_str("; failed [")?;
+        for (place, attempt) in self.attempts.iter().enumerate() {
+            let comma = if place == 0 { "" } else { ", " };
+            write!(out, "{comma}{}", attempt.what)?;
+        }
+        out.write_str("]")?;
+        match self.abandoned {
+            0 => Ok(()),
+            abandoned => write!(out, ", abandoned {abandoned}"),
+        }
+    }
 }
 
 impl Report {

@@ -70,6 +70,8 @@ mod operation;
 
 mod hooks;
 
+mod retry_error;
+
 mod future;
 
 mod batch;
@@ -90,12 +92,13 @@ pub use batch::{
 };
 pub use clock::{Clock, SystemClock, TokioClock};
 pub use connectivity::Connectivity;
-pub use future::{Retry, RetryError, Retryable, Retrying};
+pub use future::{Retry, Retryable, Retrying};
 pub use hooks::{By, Classify, EveryError, Nobody, Notify, To, When};
 #[cfg(feature = "reqwest")]
 pub use http::{Executor, ExecutorBuilder, ExecutorError, HttpError, HttpRequest, Reported};
 pub use listener::{RetryEvent, RetryListener};
 pub use operation::{ByAttempt, ByItself, Operation};
 pub use relay::Backoff;
+pub use retry_error::{AnyError, AttemptTimedOut, RetryError};
 pub use scatter::Scatter;
 pub use verdict::Verdict;

@@ -69,6 +69,31 @@ pub(crate) fn nanos(duration: Duration) -> i64 {
     i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX)
 }
 
+/// How every text of ours says a length, in the unit of policies: `20000 ms`, or `0.5 ms` where it is not whole.
+pub(crate) struct Milliseconds(pub(crate) Duration);
+
+impl Milliseconds {
+    /// For what was measured: whole milliseconds, rounded down.
+    pub(crate) fn whole(length: Duration) -> Milliseconds {
+        Milliseconds(length - Duration::from_nanos(u64::from(length.subsec_nanos() % 1_000_000)))
+    }
+}
+
+impl fmt::Display for Milliseconds {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (whole, rest) = (self.0.as_millis(), self.0.subsec_nanos() % 1_000_000);
+        if rest == 0 {
+            write!(out, "{whole} ms")
+        } else {
+            write!(
+                out,
+                "{} ms",
+                format!("{whole}.{rest:06}").trim_end_matches('0')
+            )
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -127,9 +127,9 @@ pub use event::{
 };
 #[cfg(feature = "tokio")]
 pub use execute::{
-    Attempt, Backoff, Batch, Batched, Clock, Connectivity, Record, RecordError, RecordFailure,
-    Retry, RetryError, RetryEvent, RetryListener, Retryable, Round, Scatter, SystemClock,
-    TokioClock, Verdict, batch,
+    AnyError, Attempt, AttemptTimedOut, Backoff, Batch, Batched, Clock, Connectivity, Record,
+    RecordError, RecordFailure, Retry, RetryError, RetryEvent, RetryListener, Retryable, Round,
+    Scatter, SystemClock, TokioClock, Verdict, batch,
 };
 #[cfg(feature = "reqwest")]
 pub use execute::{Executor, ExecutorBuilder, ExecutorError, HttpError, HttpRequest, Reported};

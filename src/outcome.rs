@@ -2,6 +2,8 @@
 //!
 //! Drivers say what they saw (a status with the headers that matter, or the kind of a failure); the class follows here.
 
+use std::fmt;
+use std::io;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -100,6 +102,44 @@ impl FailureKind {
         }
     }
 
+    /// The kind of an I/O error, as far as the error itself tells: the same for the executor, for `.retry` and for a driver of your own. What it wraps
+    /// goes before its own kind.
+    ///
+    /// It knows nothing of the rest of the attempt. [`ConnectRefused`](FailureKind::ConnectRefused) means that this connect was refused, not that the
+    /// attempt sent nothing before it.
+    ///
+    /// ```
+    /// use comeback::FailureKind;
+    /// use std::io::{Error, ErrorKind};
+    ///
+    /// assert_eq!(FailureKind::of_io(&ErrorKind::ConnectionReset.into()), FailureKind::Reset);
+    /// let wrapped = Error::other(Error::from(ErrorKind::UnexpectedEof));
+    /// assert_eq!(FailureKind::of_io(&wrapped), FailureKind::UnexpectedEnd);
+    /// ```
+    pub fn of_io(error: &io::Error) -> FailureKind {
+        use io::ErrorKind::*;
+        let mut error = error;
+        for _ in 0..LONGEST_CHAIN {
+            let wrapped = error.get_ref().and_then(|inner| inner.downcast_ref());
+            match wrapped {
+                Some(inner) => error = inner,
+                None => break,
+            }
+        }
+        match error.kind() {
+            ConnectionRefused => FailureKind::ConnectRefused,
+            HostUnreachable | NetworkUnreachable | NetworkDown | AddrNotAvailable => {
+                FailureKind::ConnectUnreachable
+            }
+            TimedOut => FailureKind::ReadTimeout,
+            ConnectionReset | ConnectionAborted | BrokenPipe => FailureKind::Reset,
+            UnexpectedEof => FailureKind::UnexpectedEnd,
+            NotFound | AlreadyExists | IsADirectory | NotADirectory | DirectoryNotEmpty
+            | ReadOnlyFilesystem | StorageFull => FailureKind::LocalFile,
+            _ => FailureKind::OtherIo,
+        }
+    }
+
     /// The name as it stands in events: `connect_refused`.
     pub fn name(self) -> &'static str {
         use FailureKind::*;
@@ -135,6 +175,9 @@ impl FailureKind {
             .find(|kind| kind.name() == name)
     }
 }
+
+/// An error that wraps more than these goes in a circle.
+const LONGEST_CHAIN: usize = 64;
 
 /// What an outcome means for the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -246,6 +289,16 @@ pub enum What {
     Status(u16),
     /// There was no answer.
     Failure(FailureKind),
+}
+
+/// As it stands in logs: `503`, `connect_refused`.
+impl fmt::Display for What {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            What::Status(status) => write!(out, "{status}"),
+            What::Failure(kind) => out.write_str(kind.name()),
+        }
+    }
 }
 
 impl<'a> Outcome<'a> {

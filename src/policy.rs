@@ -32,7 +32,7 @@ pub use builder::PolicyBuilder;
 pub use error::PolicyError;
 pub use json::Forgiving;
 
-use crate::instant::{MILLISECOND, SECOND, duration};
+use crate::instant::{MILLISECOND, Milliseconds, SECOND, duration};
 
 /// The last start is this long before the deadline: no sliver of an attempt is made.
 pub(crate) const BEFORE_DEADLINE: i64 = 100 * MILLISECOND;
@@ -431,9 +431,9 @@ impl fmt::Display for RetryPolicy {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             out,
-            "RetryPolicy({} attempts within {:?}",
+            "RetryPolicy({} attempts within {}",
             self.max_attempts,
-            self.max_elapsed()
+            Milliseconds(self.max_elapsed())
         )?;
         for (name, value) in json::differences(self) {
             write!(out, ", {name} = {value}")?;

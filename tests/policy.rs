@@ -290,34 +290,34 @@ fn a_schedule_is_printed_attempt_by_attempt() {
     assert_eq!(
         print(r#"{"max_attempts": 3}"#),
         "attempt 1: at once\n\
-         attempt 2: after up to 1s\n\
-         attempt 3: after up to 2s\n\
-         no attempt starts later than 19.9s after the call began"
+         attempt 2: after up to 1000 ms\n\
+         attempt 3: after up to 2000 ms\n\
+         no attempt starts later than 19900 ms after the call began"
     );
     assert_eq!(
         print(r#"{"jitter": "none", "base": 100, "cap": 1000, "max_attempts": 6}"#),
         "attempt 1: at once\n\
-         attempt 2: after 100ms\n\
-         attempt 3: after 200ms\n\
-         attempt 4: after 400ms\n\
-         attempt 5: after 800ms\n\
-         attempt 6: after 1s\n\
-         no attempt starts later than 19.9s after the call began"
+         attempt 2: after 100 ms\n\
+         attempt 3: after 200 ms\n\
+         attempt 4: after 400 ms\n\
+         attempt 5: after 800 ms\n\
+         attempt 6: after 1000 ms\n\
+         no attempt starts later than 19900 ms after the call began"
     );
     assert_eq!(
         print(r#"{"jitter": "equal", "max_attempts": 3, "max_elapsed": 100}"#),
         "attempt 1: at once\n\
-         attempt 2: after 500ms to 1s\n\
-         attempt 3: after 1s to 2s\n\
-         no attempt starts later than 0ns after the call began"
+         attempt 2: after 500 ms to 1000 ms\n\
+         attempt 3: after 1000 ms to 2000 ms\n\
+         no attempt starts later than 0 ms after the call began"
     );
     assert_eq!(
         print(r#"{"jitter": "decorrelated", "max_attempts": 4}"#),
         "attempt 1: at once\n\
-         attempt 2: after 1s to 3s\n\
-         attempt 3: after 1s to 8s\n\
-         attempt 4: after 1s to 8s\n\
-         no attempt starts later than 19.9s after the call began"
+         attempt 2: after 1000 ms to 3000 ms\n\
+         attempt 3: after 1000 ms to 8000 ms\n\
+         attempt 4: after 1000 ms to 8000 ms\n\
+         no attempt starts later than 19900 ms after the call began"
     );
 }
 
@@ -333,17 +333,17 @@ fn a_schedule_tells_the_window_after_an_overload_too() {
     assert_eq!(
         print("full"),
         "attempt 1: at once\n\
-         attempt 2: after up to 1s, or up to 10s after 429 and 503\n\
-         attempt 3: after up to 2s, or up to 30s after 429 and 503\n\
-         no attempt starts later than 19.9s after the call began"
+         attempt 2: after up to 1000 ms, or up to 10000 ms after 429 and 503\n\
+         attempt 3: after up to 2000 ms, or up to 30000 ms after 429 and 503\n\
+         no attempt starts later than 19900 ms after the call began"
     );
     // Three times the longest draw so far, whichever window it came from.
     assert_eq!(
         print("decorrelated"),
         "attempt 1: at once\n\
-         attempt 2: after 1s to 3s, or 10s to 30s after 429 and 503\n\
-         attempt 3: after 1s to 60s, or 10s to 60s after 429 and 503\n\
-         no attempt starts later than 19.9s after the call began"
+         attempt 2: after 1000 ms to 3000 ms, or 10000 ms to 30000 ms after 429 and 503\n\
+         attempt 3: after 1000 ms to 60000 ms, or 10000 ms to 60000 ms after 429 and 503\n\
+         no attempt starts later than 19900 ms after the call began"
     );
 }
 
@@ -351,20 +351,27 @@ fn a_schedule_tells_the_window_after_an_overload_too() {
 fn a_policy_prints_what_is_not_its_default() {
     assert_eq!(
         RetryPolicy::default().to_string(),
-        "RetryPolicy(4 attempts within 20s)"
+        "RetryPolicy(4 attempts within 20000 ms)"
     );
     assert_eq!(
         RetryPolicy::payment().to_string(),
-        "RetryPolicy(3 attempts within 15s, client_resends = \"off\", \
+        "RetryPolicy(3 attempts within 15000 ms, client_resends = \"off\", \
          retry_statuses = [408,409,425,429,500,502,503,504,520,521,522,523,524,529,530])"
     );
     assert_eq!(
         RetryPolicy::read().to_string(),
-        "RetryPolicy(5 attempts within 20s, cut_at_deadline = true)"
+        "RetryPolicy(5 attempts within 20000 ms, cut_at_deadline = true)"
     );
     assert_eq!(
         RetryPolicy::batch().to_string(),
-        "RetryPolicy(8 attempts within 20s, base = 20, cap = 500)"
+        "RetryPolicy(8 attempts within 20000 ms, base = 20 ms, cap = 500 ms)"
+    );
+    let overload = r#"{"overload": {"base": 10000, "factor": 3, "cap": 60000}}"#;
+    assert_eq!(
+        RetryPolicy::from_json(overload).map(|policy| policy.to_string()),
+        Ok("RetryPolicy(4 attempts within 20000 ms, \
+            overload = (base = 10000 ms, cap = 60000 ms, factor = 3.0))"
+            .to_owned())
     );
 }
 

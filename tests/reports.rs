@@ -49,6 +49,13 @@ fn a_report_is_the_fold_of_a_calls_events() {
 }
 
 #[test]
+fn a_report_is_one_line_for_a_log_as_kotlin_s() {
+    each("reports.json", "cases", |case| {
+        same(&case["text"], &json!(folded(&case["events"]).to_string()))
+    });
+}
+
+#[test]
 fn nothing_is_heard_after_the_final_event() {
     each("reports.json", "cases", |case| {
         let mut report = folded(&case["events"]);

@@ -78,6 +78,9 @@ pub(crate) trait Attempts {
         output
     }
 
+    /// Another attempt is made. This is what the one before it came back with.
+    fn superseded(&mut self, _output: Self::Output) {}
+
     /// A wait begins, or the call is over: gives back what an attempt needs and a wait does not.
     fn rest(&mut self) {}
 
@@ -380,10 +383,13 @@ where
                         &mut |session, events| tell(*attempts.borrow_mut(), session, events),
                     ));
                     let taken = this.phase.as_mut().project_replace(Phase::Begin);
-                    if next == NextStep::Go {
-                        continue;
-                    }
                     if let PhaseTaken::Waiting { last } = taken {
+                        if next == NextStep::Go {
+                            if let Ended::CameBack(output) = last {
+                                this.attempts.superseded(output);
+                            }
+                            continue;
+                        }
                         this.phase.set(Phase::Over);
                         break (next, last);
                     }

@@ -1,7 +1,5 @@
 //! Any future: `operation.retry(&policy).await`.
 
-use std::error::Error;
-use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -15,8 +13,9 @@ use super::hooks::{By, CallSite, Classify, EveryError, Nobody, Notify, To, When}
 use super::layer::OuterAttempt;
 use super::listener::RetryEvent;
 use super::operation::{ByAttempt, ByItself, Operation};
+use super::retry_error::RetryError;
 use super::verdict::Verdict;
-use crate::event::{Event, Reason, Report};
+use crate::event::{Event, Reason};
 use crate::outcome::{InnerRequest, Outcome};
 use crate::policy::RetryPolicy;
 use crate::request::RequestFacts;
@@ -150,9 +149,8 @@ where
     /// let error = connect
     ///     .retry(&RetryPolicy::default())
     ///     .classify(|result| match result {
-    ///         Ok(_) => Verdict::ANSWER,
-    ///         Err(error) if error.kind() == ErrorKind::ConnectionRefused => Verdict::Failed(FailureKind::ConnectRefused),
-    ///         Err(_) => Verdict::IN_DOUBT,
+    ///         Err(error) if error.kind() == ErrorKind::PermissionDenied => Verdict::PERMANENT,
+    ///         result => Verdict::of_io(result),
     ///     })
     ///     .await
     ///     .unwrap_err();
@@ -160,7 +158,7 @@ where
     /// # }
     /// ```
     ///
-    /// A kind that means "never sent" must be true of the whole attempt. For example, `reqwest::Error::is_connect` is no proof if a redirect may have been
+    /// A kind that means "never sent" must be true of the whole attempt ([`Verdict::Unproven`] where it is not known to be). For example, `reqwest::Error::is_connect` is no proof if a redirect may have been
     /// followed. An `Executor` knows the kinds of reqwest's errors, and notices redirects.
     pub fn classify<V: FnMut(&Result<T, E>) -> Verdict>(
         self,
@@ -232,6 +230,7 @@ where
         let block = Block {
             operation: self.operation,
             keys: None,
+            earlier: None,
             as_inner: self.site.as_inner(self.policy),
             label: self.site.label,
             classify: self.classify,
@@ -266,28 +265,30 @@ where
     type Output = Result<T, RetryError<E>>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<T, RetryError<E>>> {
+        let mut drive = self.project().drive;
         let Driven {
             ended,
             reason,
             history,
-        } = ready!(self.project().drive.poll(context));
-        let last = match ended {
+        } = ready!(drive.as_mut().poll(context));
+        let (last, earlier) = match ended {
             Ended::CameBack(Ok(answer)) => return Poll::Ready(Ok(answer)),
-            Ended::CameBack(Err(error)) => Some(error),
-            Ended::TimedOut => None,
+            Ended::CameBack(Err(error)) => (Some(error), None),
+            Ended::TimedOut => (None, drive.project_attempts().earlier.take()),
         };
-        Poll::Ready(Err(RetryError {
-            last,
-            // An error that was classified as the answer is not worth another attempt.
-            reason: reason.unwrap_or(Reason::Permanent),
-            report: Box::new(history.report()),
-        }))
+        // An error that was classified as the answer is not worth another attempt.
+        let reason = reason.unwrap_or(Reason::Permanent);
+        let earlier = earlier.and_then(Result::err);
+        let report = history.report();
+        Poll::Ready(Err(RetryError::new(last, earlier, reason, report)))
     }
 }
 
 /// The operation with what the app says of it and wants to hear.
-struct Block<'p, O, C, N> {
+struct Block<'p, O: Operation, C, N> {
     operation: O,
+    /// What the latest attempt before the one in flight came back with.
+    earlier: Option<O::Output>,
     /// Of the call, once an attempt was asked for.
     keys: Option<Arc<Keys>>,
     as_inner: Option<RequestFacts>,
@@ -323,100 +324,15 @@ where
         self.classify.verdict(output).as_outcome(decide)
     }
 
+    fn superseded(&mut self, output: O::Output) {
+        self.earlier = Some(output);
+    }
+
     fn hear(&mut self, call_id: u64, event: Event) {
         self.notify.hear(&RetryEvent {
             call_id,
             label: self.label,
             event,
         });
-    }
-}
-
-/// A call that stopped: the last error as it was, why there was no further attempt, and what was tried.
-///
-/// Its text says attempts and reason, not the error: that is [`last`](RetryError::last), and the [`source`](Error::source) where it implements
-/// [`Error`].
-pub struct RetryError<E> {
-    last: Option<E>,
-    reason: Reason,
-    report: Box<Report>,
-}
-
-impl<E> RetryError<E> {
-    /// The last attempt's error; `None` if that attempt was dropped at its limit.
-    pub fn last(&self) -> Option<&E> {
-        self.last.as_ref()
-    }
-
-    /// The same, to keep.
-    pub fn into_last(self) -> Option<E> {
-        self.last
-    }
-
-    /// Why no further attempt was made.
-    pub fn reason(&self) -> Reason {
-        self.reason
-    }
-
-    /// Every attempt and every wait.
-    pub fn report(&self) -> &Report {
-        &self.report
-    }
-
-    /// Whether the operation may have had its effect in any of its attempts. False only with proof: each attempt was classified as
-    /// [`Verdict::NEVER_SENT`], and no request within it may have gone out.
-    pub fn may_have_arrived(&self) -> bool {
-        self.report.may_have_arrived()
-    }
-}
-
-impl<E> fmt::Display for RetryError<E> {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.last.is_none() {
-            out.write_str("the attempt reached its time limit; ")?;
-        }
-        write!(out, "{}", Stopped(self.reason, &self.report))
-    }
-}
-
-/// Whether the call ended while an attempt was in flight, which a report does not tell of.
-pub(super) fn ended_in_flight(report: &Report) -> bool {
-    let last = report.attempts.last();
-    last.is_none_or(|last| last.resumed.is_some())
-}
-
-/// "stopped after 3 attempts within 2.104s: all attempts are used up"
-pub(super) struct Stopped<'a>(pub(super) Reason, pub(super) &'a Report);
-
-impl fmt::Display for Stopped<'_> {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let reported = self.1.attempts.len() + self.1.abandoned as usize;
-        let made = reported + usize::from(ended_in_flight(self.1));
-        write!(out, "stopped after {made} attempt")?;
-        if made != 1 {
-            out.write_str("s")?;
-        }
-        if let Some(end) = self.1.end {
-            write!(out, " within {:?}", end.elapsed)?;
-        }
-        write!(out, ": {}", self.0)
-    }
-}
-
-impl<E: fmt::Debug> fmt::Debug for RetryError<E> {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("RetryError")
-            .field("last", &self.last)
-            .field("reason", &self.reason)
-            .field("report", &self.report)
-            .finish()
-    }
-}
-
-impl<E: Error + 'static> Error for RetryError<E> {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        self.last
-            .as_ref()
-            .map(|last| last as &(dyn Error + 'static))
     }
 }

@@ -1,5 +1,6 @@
 //! The app's verdict on a result, where no protocol gives one.
 
+use std::io;
 use std::time::Duration;
 
 use crate::outcome::{FailureKind, Outcome};
@@ -7,18 +8,17 @@ use crate::outcome::{FailureKind, Outcome};
 /// What one result of an operation means for the call.
 ///
 /// ```
-/// use comeback::{FailureKind, Verdict};
+/// use comeback::Verdict;
 /// use std::time::Duration;
 ///
 /// fn verdict(result: &Result<String, std::io::Error>) -> Verdict {
 ///     match result {
-///         Ok(_) => Verdict::ANSWER,
 ///         Err(error) => match error.kind() {
-///             std::io::ErrorKind::ConnectionRefused => Verdict::Failed(FailureKind::ConnectRefused),
 ///             std::io::ErrorKind::InvalidData => Verdict::PERMANENT,
 ///             std::io::ErrorKind::QuotaExceeded => Verdict::overloaded(Duration::from_secs(2)),
-///             _ => Verdict::IN_DOUBT,
+///             _ => Verdict::of_io(result),
 ///         },
+///         Ok(_) => Verdict::ANSWER,
 ///     }
 /// }
 /// # assert_eq!(verdict(&Ok(String::new())), Verdict::ANSWER);
@@ -32,8 +32,12 @@ pub enum Verdict {
         /// Like a server's `Retry-After`: nothing starts earlier, no edge ends the wait, and if it does not fit the call stops at once.
         retry_after: Option<Duration>,
     },
-    /// A failure without an answer, by its kind: see [`FailureKind::class`].
+    /// A failure without an answer, by its kind: see [`FailureKind::class`]. A kind that means "never sent" is taken at its word, so it must be true of the
+    /// whole attempt.
     Failed(FailureKind),
+    /// The same without that proof: an attempt whose last connect was refused may have sent something before. Of kinds that mean "never sent" nothing but the
+    /// name in events is left.
+    Unproven(FailureKind),
 }
 
 impl Verdict {
@@ -57,10 +61,36 @@ impl Verdict {
         }
     }
 
+    /// What an operation's I/O error means, by its kind: [`FailureKind::of_io`]. For [`classify`](crate::Retry::classify). It proves nothing about what was
+    /// sent: say [`Verdict::Failed`] where the operation is a single connect.
+    ///
+    /// ```
+    /// use comeback::{FailureKind, RetryPolicy, Retryable, Verdict, What};
+    /// use std::io::{Error, ErrorKind};
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)] async fn main() {
+    /// let connect = async || Err::<(), _>(Error::from(ErrorKind::ConnectionRefused));
+    /// let call = connect.retry(&RetryPolicy::default()).classify(Verdict::of_io).await;
+    /// let report = call.unwrap_err().report().clone();
+    /// assert_eq!(report.attempts[0].what, What::Failure(FailureKind::ConnectRefused));
+    /// # }
+    /// ```
+    pub fn of_io<T>(result: &Result<T, io::Error>) -> Verdict {
+        match result {
+            Ok(_) => Verdict::ANSWER,
+            Err(error) => Verdict::Unproven(FailureKind::of_io(error)),
+        }
+    }
+
     /// Hands itself on as the core's outcome.
     pub(super) fn as_outcome<T>(self, hear: impl FnOnce(&Outcome<'_>) -> T) -> T {
         match self {
             Verdict::Failed(kind) => hear(&Outcome::failure(kind)),
+            Verdict::Unproven(kind) => {
+                let mut outcome = Outcome::failure(kind);
+                outcome.evidence.sent_nothing = false;
+                hear(&outcome)
+            }
             Verdict::Status {
                 status,
                 retry_after: None,

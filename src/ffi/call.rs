@@ -431,9 +431,7 @@ fn end_reason(reason: Option<Reason>) -> (EndReason, Option<i64>) {
         Some(Reason::Permanent) => EndReason::Permanent,
         Some(Reason::Offline) => EndReason::Offline,
         // The core never stops for what only drivers see.
-        Some(Reason::Cancelled(_) | Reason::TooManyWaiting | Reason::Internal) => {
-            EndReason::Internal
-        }
+        Some(Reason::Cancelled(_) | Reason::Internal) => EndReason::Internal,
     };
     (reason, None)
 }

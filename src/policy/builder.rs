@@ -1,6 +1,5 @@
 //! Building a policy: every setter checks its value, `build` checks what fields say of each other.
 
-use std::fmt;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -8,7 +7,7 @@ use super::{
     BEFORE_DEADLINE, ClientResends, Jitter, KeyForm, KeyRule, Offline, PolicyError, Repeat,
     RetryPolicy, Statuses, Wake, Window,
 };
-use crate::instant::{MILLISECOND, SECOND, duration, nanos};
+use crate::instant::{MILLISECOND, Milliseconds, SECOND, duration, nanos};
 
 pub(super) const ATTEMPTS: RangeInclusive<i64> = 1..=100;
 pub(super) const BODY_BYTES: RangeInclusive<i64> = 0..=16 << 20;
@@ -340,22 +339,4 @@ fn at_most_cap(field: &str, value: i64, cap_field: &str, cap: i64) -> Result<(),
     let (value, cap) = (Milliseconds(duration(value)), Milliseconds(duration(cap)));
     let rule = format!("must be at most {cap_field}, which is {cap}");
     Err(PolicyError::new(field, value, rule))
-}
-
-/// A duration in the unit of the rules: `20000 ms`, or `0.5 ms` where it is not whole.
-struct Milliseconds(Duration);
-
-impl fmt::Display for Milliseconds {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (whole, rest) = (self.0.as_millis(), self.0.subsec_nanos() % 1_000_000);
-        if rest == 0 {
-            write!(out, "{whole} ms")
-        } else {
-            write!(
-                out,
-                "{} ms",
-                format!("{whole}.{rest:06}").trim_end_matches('0')
-            )
-        }
-    }
 }

@@ -447,8 +447,8 @@ impl<'de> Deserialize<'de> for RetryPolicy {
     }
 }
 
-/// The fields that differ from their default, as JSON; without the two that the text always names.
-pub(super) fn differences(policy: &RetryPolicy) -> Vec<(String, Value)> {
+/// The fields that differ from their default, as JSON with units; without the two that the text always names.
+pub(super) fn differences(policy: &RetryPolicy) -> Vec<(String, String)> {
     let written = |policy: &RetryPolicy| match serde_json::to_value(policy) {
         Ok(Value::Object(fields)) => fields,
         _ => Map::new(),
@@ -458,5 +458,31 @@ pub(super) fn differences(policy: &RetryPolicy) -> Vec<(String, Value)> {
         .into_iter()
         .filter(|(name, value)| default.get(name) != Some(value))
         .filter(|(name, _)| name != "max_attempts" && name != "max_elapsed")
+        .map(|(name, value)| {
+            let text = with_unit(&name, &value);
+            (name, text)
+        })
         .collect()
+}
+
+/// A field's value as it is printed: `500 ms`. A window's fields have units of their own.
+fn with_unit(name: &str, value: &Value) -> String {
+    const LENGTHS: [&str; 6] = [
+        "attempt_timeout",
+        "connect_timeout",
+        "base",
+        "cap",
+        "wake_spread",
+        "offline_probe",
+    ];
+    match value {
+        Value::Number(length) if LENGTHS.contains(&name) => format!("{length} ms"),
+        Value::Object(window) => {
+            let fields = window
+                .iter()
+                .map(|(name, value)| format!("{name} = {}", with_unit(name, value)));
+            format!("({})", fields.collect::<Vec<_>>().join(", "))
+        }
+        other => other.to_string(),
+    }
 }

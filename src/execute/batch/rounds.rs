@@ -167,6 +167,7 @@ impl Heard {
                 retry_after,
             } => (2, matches!(status, 429 | 503), retry_after),
             Verdict::Failed(kind) => (u8::from(kind.class() == OutcomeClass::InDoubt), false, None),
+            Verdict::Unproven(_) => (1, false, None),
         };
         self.0 = match self.0 {
             Some(known) if weight(&known) >= weight(&verdict) => Some(longest(known, verdict)),

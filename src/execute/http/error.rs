@@ -6,7 +6,7 @@ use std::fmt;
 use reqwest::StatusCode;
 use reqwest::header::HeaderMap;
 
-use super::super::future::Stopped;
+use super::super::retry_error::Stopped;
 use crate::event::{Reason, Report};
 use crate::outcome::FailureKind;
 
@@ -16,7 +16,7 @@ use crate::outcome::FailureKind;
 /// error, without its URL, is its [`source`](Error::source).
 ///
 /// ```text
-/// connect_refused; stopped after 4 attempts within 3.02s: all attempts are used up
+/// connect_refused; stopped after 4 attempts within 3020 ms: all attempts are used up
 /// ```
 pub struct HttpError(Box<Inner>);
 

@@ -115,14 +115,12 @@ fn connect_kind(error: &reqwest::Error) -> FailureKind {
             };
         }
         if let Some(io) = cause.downcast_ref::<io::Error>() {
-            use io::ErrorKind::*;
-            match io.kind() {
-                ConnectionRefused => return FailureKind::ConnectRefused,
-                HostUnreachable | NetworkUnreachable | NetworkDown | AddrNotAvailable => {
-                    return FailureKind::ConnectUnreachable;
+            match FailureKind::of_io(io) {
+                kind @ (FailureKind::ConnectRefused | FailureKind::ConnectUnreachable) => {
+                    return kind;
                 }
-                TimedOut => return FailureKind::ConnectTimeout,
-                ConnectionReset | ConnectionAborted | BrokenPipe | UnexpectedEof => {
+                FailureKind::ReadTimeout => return FailureKind::ConnectTimeout,
+                FailureKind::Reset | FailureKind::UnexpectedEnd => {
                     return FailureKind::TlsBrokenOff;
                 }
                 _ => {}
@@ -157,13 +155,12 @@ fn exchange_kind(error: &reqwest::Error) -> Option<FailureKind> {
         if let Some(http2) = cause.downcast_ref::<h2::Error>() {
             return stream_kind(http2);
         }
-        let io = cause.downcast_ref::<io::Error>()?;
-        use io::ErrorKind::*;
-        match io.kind() {
-            ConnectionReset | ConnectionAborted | BrokenPipe => Some(FailureKind::Reset),
-            UnexpectedEof => Some(FailureKind::UnexpectedEnd),
-            TimedOut => Some(FailureKind::ReadTimeout),
-            _ => None,
+        match FailureKind::of_io(cause.downcast_ref()?) {
+            // There was a connection; what stands behind may say more.
+            FailureKind::ConnectRefused
+            | FailureKind::ConnectUnreachable
+            | FailureKind::OtherIo => None,
+            kind => Some(kind),
         }
     })
 }

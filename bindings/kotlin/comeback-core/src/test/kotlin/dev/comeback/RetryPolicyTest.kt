@@ -265,7 +265,7 @@ class RetryPolicyTest {
                 maxAttempts = 3
             }
         assertTrue("3 attempts" in policy.toString(), policy.toString())
-        assertTrue("2s" in policy.schedule(), policy.schedule())
+        assertTrue("2000 ms" in policy.schedule(), policy.schedule())
     }
 
     @Test

@@ -31,6 +31,7 @@ class VectorsTest {
         Vectors.tests("reports.json") { case ->
             val events = case.getValue("events").jsonArray.map { it.jsonObject.toEvent() }
             assertEquals(case.part("report"), RetryReport.of(events).toJson())
+            assertEquals(case.text("text"), RetryReport.of(events).toString())
         }
 
     @TestFactory
