@@ -1,6 +1,8 @@
 // What was tried in one call, made from its events.
 package dev.comeback
 
+import dev.comeback.driver.NANOS_PER_MILLI
+
 /**
  * One attempt that failed.
  *
@@ -59,7 +61,7 @@ public class RetryReport private constructor(
     public val mayHaveArrived: Boolean get() = finished?.mayHaveArrived ?: true
 
     override fun toString(): String {
-        val end = if (finished == null) "goes on" else "${reason ?: "done"} after ${elapsedNanos / 1_000_000} ms, $counted counted"
+        val end = if (finished == null) "goes on" else "${reason ?: "done"} after ${elapsedNanos / NANOS_PER_MILLI} ms, $counted counted"
         return "$end; failed $attempts" + if (abandoned > 0) ", abandoned $abandoned" else ""
     }
 

@@ -10,14 +10,7 @@ class LayersTest {
     private fun <T> inside(
         outer: OuterAttempt,
         block: suspend () -> T,
-    ): T {
-        val former = OuterAttempt.enter(outer)
-        try {
-            return soon { block() }
-        } finally {
-            OuterAttempt.leave(former)
-        }
-    }
+    ): T = OuterAttempt.inside(outer) { soon { block() } }
 
     @Test
     fun `inside an attempt a request goes once, and what its server asked is told`() =

@@ -63,7 +63,7 @@ public class DriverFacts internal constructor(
     /** Whether a request of this method gets an idempotency key if it has none. */
     public fun makesKey(method: String): Boolean = method in makeKey
 
-    private val limitWithoutClientEnd = Limit.of(earlier(attemptTimeoutNanos, cutAfterNanos), null)
+    private val limitWithoutClientEnd = Limit.of(shorter(attemptTimeoutNanos, cutAfterNanos), null)
 
     /** The limit of the first attempt of a call, which began at [began] and is ended by its client at [clientEnd]; the inactivity timeouts are the app's own. */
     public fun firstLimit(
@@ -71,11 +71,6 @@ public class DriverFacts internal constructor(
         clientEnd: Long?,
     ): Limit {
         if (cutAfterNanos == null || clientEnd == null) return limitWithoutClientEnd
-        return Limit.of(earlier(limitWithoutClientEnd.hardNanos, nanosUntil(clientEnd, began)), null)
+        return Limit.of(shorter(limitWithoutClientEnd.hardNanos, nanosUntil(clientEnd, began)), null)
     }
-
-    private fun earlier(
-        one: Long?,
-        other: Long?,
-    ): Long? = if (one == null || other == null) one ?: other else minOf(one, other)
 }

@@ -65,13 +65,11 @@ public class LookUp(
     public fun leave(): Unit = isOver.countDown()
 
     override fun run() {
-        val former = OuterAttempt.enter(outer)
         try {
-            found = ask()
+            found = OuterAttempt.inside(outer) { ask() }
         } catch (caught: Throwable) {
             thrown = caught
         } finally {
-            OuterAttempt.leave(former)
             isOver.countDown()
         }
     }

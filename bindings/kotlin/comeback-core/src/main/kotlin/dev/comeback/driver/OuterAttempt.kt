@@ -78,30 +78,50 @@ public class OuterAttempt(
         requests = (requests ?: ArrayList(1)).apply { add(request) }
     }
 
+    /** @suppress */
+    @InternalComebackApi
     public companion object {
         /** The header's name. It differs in each process, so no caller can have sent it. */
         @JvmField
         public val header: String = "Comeback-Layer-" + UUID.randomUUID().toString().take(8)
 
-        private val here = ThreadLocal<AttemptSource?>()
+        /** Where layers further in find the attempt. */
+        @PublishedApi
+        internal val here: OnThread<AttemptSource> = OnThread()
 
         /** The attempt whose code runs on this thread now. */
-        public val onThisThread: OuterAttempt? get() = here.get()?.attempt()
+        public val onThisThread: OuterAttempt?
+            get() {
+                val slot = here.slot()
+                val source = slot.value ?: return null
+                val attempt = source.attempt()
+                // It is over, and to ask it may cost something.
+                if (attempt == null) slot.value = null
+                return attempt
+            }
+
+        /** Runs [action], during which [onThisThread] is what [source] answers; null: there is none. */
+        public inline fun <T> inside(
+            source: AttemptSource?,
+            action: () -> T,
+        ): T = here.during(source, action)
 
         /** From now on [onThisThread] is what [source] answers; null: there is none. Returns what was there before, for [leave]. */
         public fun enter(source: AttemptSource?): AttemptSource? {
-            val before = here.get()
-            // An entry that is removed would be made anew by the next look.
-            here.set(source)
+            val slot = here.slot()
+            val before = slot.value
+            slot.value = source
             return before
         }
 
         /** Undoes [enter], which returned [before]. */
-        public fun leave(before: AttemptSource?): Unit = here.set(before)
+        public fun leave(before: AttemptSource?) {
+            here.slot().value = before
+        }
 
         /** Where no attempt's code runs on this thread, [source] answers from now on. Nobody undoes it, so it must know by itself when that is over. */
         public fun stays(source: AttemptSource) {
-            if (onThisThread == null) here.set(source)
+            if (onThisThread == null) here.slot().value = source
         }
     }
 

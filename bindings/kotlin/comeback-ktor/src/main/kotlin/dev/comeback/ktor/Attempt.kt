@@ -6,9 +6,11 @@ import dev.comeback.coroutines.LayerElement
 import dev.comeback.driver.DriverFacts
 import dev.comeback.driver.FailedLookUps
 import dev.comeback.driver.InnerRequest
+import dev.comeback.driver.NANOS_PER_MILLI
 import dev.comeback.driver.OuterAttempt
 import dev.comeback.driver.RequestHead
 import dev.comeback.driver.orNull
+import dev.comeback.driver.shorter
 import io.ktor.client.call.HttpClientCall
 import io.ktor.client.plugins.HttpRequestTimeoutException
 import io.ktor.client.plugins.Sender
@@ -134,12 +136,7 @@ internal class Attempt(
     /** The attempt is over, on a thread that is still told to be inside it. */
     override fun resumeWith(result: Result<HttpClientCall>) {
         if (!leave()) return cameLate(result)
-        val inside = OuterAttempt.enter(null)
-        try {
-            caller.resumeWith(result)
-        } finally {
-            OuterAttempt.leave(inside)
-        }
+        OuterAttempt.inside(null) { caller.resumeWith(result) }
     }
 
     /** True once. */

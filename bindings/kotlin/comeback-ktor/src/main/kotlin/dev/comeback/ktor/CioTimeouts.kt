@@ -1,6 +1,7 @@
 // The timeouts of Ktor's CIO engine, which it forgets for a request that has some of its own.
 package dev.comeback.ktor
 
+import dev.comeback.driver.NANOS_PER_MILLI
 import io.ktor.client.HttpClient
 import io.ktor.client.engine.cio.CIOEngineConfig
 import io.ktor.client.plugins.HttpRequestTimeoutException

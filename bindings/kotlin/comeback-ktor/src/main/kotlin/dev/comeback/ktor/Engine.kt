@@ -4,6 +4,8 @@ package dev.comeback.ktor
 import dev.comeback.Comeback
 import dev.comeback.driver.DriverFacts
 import dev.comeback.driver.OuterAttempt
+import dev.comeback.driver.roundedUpToMillis
+import dev.comeback.driver.shorter
 import io.ktor.client.HttpClient
 import io.ktor.client.plugins.HttpTimeoutCapability
 import io.ktor.client.plugins.HttpTimeoutConfig
@@ -112,9 +114,3 @@ internal class Engine(
 }
 
 private fun millis(nanos: Long): Long = roundedUpToMillis(nanos).coerceAtLeast(1)
-
-/** Null is no limit. */
-internal fun shorter(
-    one: Long?,
-    other: Long?,
-): Long? = if (one == null || other == null) one ?: other else minOf(one, other)

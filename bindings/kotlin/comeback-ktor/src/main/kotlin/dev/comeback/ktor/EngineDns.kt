@@ -4,6 +4,7 @@ package dev.comeback.ktor
 
 import dev.comeback.driver.ConnectionAge
 import dev.comeback.driver.LookUp
+import dev.comeback.driver.OnThread
 import okhttp3.Call
 import okhttp3.Dns
 import okhttp3.EventListener
@@ -25,7 +26,7 @@ internal class EngineDns private constructor(
     val isSystems: Boolean get() = resolver == Dns.SYSTEM
 
     override fun lookup(hostname: String): List<InetAddress> {
-        val inEngine = onThread.get() ?: return resolver.lookup(hostname)
+        val inEngine = onThread.slot().value ?: return resolver.lookup(hostname)
         return if (isSystems) asked(hostname, inEngine) else lookedUp(inEngine) { resolver.lookup(hostname) }
     }
 
@@ -72,7 +73,7 @@ internal class EngineDns private constructor(
 
     companion object {
         /** What the call that runs on this thread was made for. */
-        private val onThread = ThreadLocal<InEngine?>()
+        private val onThread = OnThread<InEngine>()
 
         /** [dns], as the engine uses it; [age]: of its connections. */
         fun of(
@@ -89,14 +90,6 @@ internal class EngineDns private constructor(
         inline fun <T> inside(
             inEngine: InEngine,
             action: () -> T,
-        ): T {
-            val before = onThread.get()
-            onThread.set(inEngine)
-            try {
-                return action()
-            } finally {
-                onThread.set(before)
-            }
-        }
+        ): T = onThread.during(inEngine, action)
     }
 }

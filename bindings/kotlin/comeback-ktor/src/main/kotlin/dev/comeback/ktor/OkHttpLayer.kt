@@ -3,6 +3,7 @@ package dev.comeback.ktor
 
 import dev.comeback.driver.OuterAttempt
 import dev.comeback.driver.orNull
+import dev.comeback.driver.shortened
 import okhttp3.Call
 import okhttp3.Headers
 import okhttp3.Interceptor
@@ -51,16 +52,6 @@ internal object EngineEntrance : Interceptor {
         shortened(readTimeoutMillis(), inEngine.outer.inactivityNanos)?.let { chain = chain.withReadTimeout(it, MILLISECONDS) }
         shortened(writeTimeoutMillis(), inEngine.outer.inactivityNanos)?.let { chain = chain.withWriteTimeout(it, MILLISECONDS) }
         return chain
-    }
-
-    /** In whole milliseconds, if it is shorter than [millis]; 0 is OkHttp's word for no limit. */
-    private fun shortened(
-        millis: Int,
-        limitNanos: Long?,
-    ): Int? {
-        if (limitNanos == null) return null
-        val limit = roundedUpToMillis(limitNanos).coerceIn(1, Int.MAX_VALUE.toLong()).toInt()
-        return limit.takeIf { millis == 0 || it < millis }
     }
 }
 

@@ -14,6 +14,7 @@ import dev.comeback.driver.CallNetwork
 import dev.comeback.driver.CallSession
 import dev.comeback.driver.DriverFacts
 import dev.comeback.driver.Limit
+import dev.comeback.driver.NANOS_PER_MILLI
 import dev.comeback.driver.NextStep
 import dev.comeback.driver.Outcome
 import dev.comeback.driver.RequestHead

@@ -1,6 +1,7 @@
 // Ends what takes too long. A coroutine that delays would do, but costs several times as much, and hardly any attempt lives to see it.
 package dev.comeback.ktor
 
+import dev.comeback.driver.roundedUpToMillis
 import kotlinx.coroutines.CoroutineScope
 import kotlinx.coroutines.Delay
 import kotlinx.coroutines.Dispatchers
@@ -48,7 +49,3 @@ internal fun CoroutineContext.runByCoroutine(
 private object TimersOfOthers {
     val timers: Delay? = Dispatchers.Default.limitedParallelism(1) as? Delay
 }
-
-internal fun roundedUpToMillis(nanos: Long): Long = nanos / NANOS_PER_MILLI + if (nanos % NANOS_PER_MILLI > 0) 1 else 0
-
-internal const val NANOS_PER_MILLI: Long = 1_000_000

@@ -128,14 +128,7 @@ internal class DeadConnectionsTest(
         die()
     }
 
-    private fun <T> OuterAttempt.block(action: () -> T): T {
-        val former = OuterAttempt.enter(this)
-        try {
-            return action()
-        } finally {
-            OuterAttempt.leave(former)
-        }
-    }
+    private fun <T> OuterAttempt.block(action: () -> T): T = OuterAttempt.inside(this, action)
 
     private fun assertNextBeginsOnNewOne(
         calls: Call.Factory,

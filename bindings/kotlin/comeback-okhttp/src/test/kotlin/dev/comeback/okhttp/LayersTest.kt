@@ -60,12 +60,7 @@ internal class LayersTest {
         LoopbackFixture(driver = driver).use { ground ->
             ground.server.enqueue(status(503))
             val calls = ground.calls()
-            val former = OuterAttempt.enter(OuterAttempt())
-            try {
-                assertEquals(503, calls.outcomeOf(ground.request()))
-            } finally {
-                OuterAttempt.leave(former)
-            }
+            OuterAttempt.inside(OuterAttempt()) { assertEquals(503, calls.outcomeOf(ground.request())) }
             assertEquals(1, ground.server.requestCount)
         }
 

@@ -39,14 +39,7 @@ internal class NestedLayersTest(
 ) {
     private fun ground() = LoopbackFixture(driver = driver)
 
-    private fun <T> OuterAttempt.block(action: () -> T): T {
-        val former = OuterAttempt.enter(this)
-        try {
-            return action()
-        } finally {
-            OuterAttempt.leave(former)
-        }
-    }
+    private fun <T> OuterAttempt.block(action: () -> T): T = OuterAttempt.inside(this, action)
 
     /** How a call inside a block comes to know of it. */
     enum class Way {

@@ -158,8 +158,10 @@ internal class RepeatedLookUpTest(
         // The tests' native library, where it is not the jar's.
         val library = listOfNotNull(System.getProperty("jna.library.path")).map { "-Djna.library.path=$it" }
         val process =
-            ProcessBuilder(listOf(java, "-Djdk.net.hosts.file=$hosts") + library + listOf("-cp", classPath, LateName::class.java.name, "$hosts", "$driver"))
-                .redirectErrorStream(true)
+            ProcessBuilder(
+                listOf(java, "-Djdk.net.hosts.file=$hosts") + library +
+                    listOf("-cp", classPath, LateName::class.java.name, "$hosts", "$driver"),
+            ).redirectErrorStream(true)
                 .start()
         val said = process.inputStream.bufferedReader().readText()
         assertEquals(0, process.waitFor(), said)

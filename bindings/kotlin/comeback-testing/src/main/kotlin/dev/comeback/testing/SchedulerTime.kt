@@ -3,6 +3,7 @@ package dev.comeback.testing
 
 import dev.comeback.Comeback
 import dev.comeback.Subscription
+import dev.comeback.driver.NANOS_PER_MILLI
 import dev.comeback.driver.Time
 import dev.comeback.driver.Wakeup
 import kotlinx.coroutines.ExperimentalCoroutinesApi
@@ -42,10 +43,6 @@ public class SchedulerTime(
         until: Long,
         action: Runnable,
     ): Subscription = throw IllegalStateException("only coroutines wait in runTest's time; use instantWaits() for calls of the factory")
-
-    private companion object {
-        const val NANOS_PER_MILLI = 1_000_000L
-    }
 }
 
 /** Makes the [Comeback] that is being built use the time of a test's coroutines, which is returned. */

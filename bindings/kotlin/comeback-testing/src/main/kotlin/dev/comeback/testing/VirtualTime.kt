@@ -3,6 +3,7 @@ package dev.comeback.testing
 
 import dev.comeback.Comeback
 import dev.comeback.Subscription
+import dev.comeback.driver.NANOS_PER_MILLI
 import dev.comeback.driver.Time
 import dev.comeback.driver.Wakeup
 import java.util.PriorityQueue
@@ -46,7 +47,7 @@ public class VirtualTime : Time {
     /** Starts at 0. */
     override fun nanos(): Long = synchronized(lock) { now }
 
-    override fun wallMillis(): Long? = synchronized(lock) { wall?.plus(now / 1_000_000) }
+    override fun wallMillis(): Long? = synchronized(lock) { wall?.plus(now / NANOS_PER_MILLI) }
 
     /** Runs [action] when the clock passes [nanos], on the thread that moves it. If that instant is over, it runs at the next move. */
     public fun at(

@@ -3,6 +3,7 @@ package dev.comeback.okhttp.internal
 
 import dev.comeback.driver.ConnectionAge
 import dev.comeback.driver.LookUp
+import dev.comeback.driver.OnThread
 import okhttp3.Call
 import okhttp3.Dns
 import okhttp3.EventListener
@@ -26,10 +27,10 @@ internal class AttemptDns private constructor(
     private val limitNanos: Long? = null,
 ) : Dns {
     /** The same for an attempt whose look-ups may take so long. */
-    fun within(limitNanos: Long?): AttemptDns = if (limitNanos == null) this else AttemptDns(resolver, age, limitNanos)
+    fun within(limitNanos: Long): AttemptDns = AttemptDns(resolver, age, limitNanos)
 
     override fun lookup(hostname: String): List<InetAddress> {
-        val call = callOnThread.get() ?: return resolver.lookup(hostname)
+        val call = onThread.slot().value ?: return resolver.lookup(hostname)
         val layer = CallLayer.find(call)
         val asked = layer?.lookUpAgain?.takeIf { resolver === Dns.SYSTEM } ?: resolver
         try {
@@ -60,7 +61,7 @@ internal class AttemptDns private constructor(
     /** OkHttp 5.5 asks a resolver this way if it needs no thread to wait. */
     override fun newCall(request: Dns.Request): Dns.Call {
         val lookUp = resolver.newCall(request)
-        val call = callOnThread.get()
+        val call = onThread.slot().value
         return if (call == null || lookUp is LookupDnsCall) lookUp else AsyncLookUps.endedWith(call, lookUp)
     }
 
@@ -73,13 +74,13 @@ internal class AttemptDns private constructor(
 
     companion object {
         /** The call whose attempt runs on this thread. */
-        private val callOnThread = ThreadLocal<Call?>()
+        private val onThread = OnThread<Call>()
 
-        /** From now on an attempt of [call] runs on this thread. Returns what was there before, for [leave]. */
-        fun enter(call: Call): Call? = callOnThread.get().also { callOnThread.set(call) }
-
-        /** Undoes [enter], which returned [before]. */
-        fun leave(before: Call?): Unit = callOnThread.set(before)
+        /** Runs [action], an attempt of [call], which looks up names on this thread. */
+        inline fun <T> inside(
+            call: Call,
+            action: () -> T,
+        ): T = onThread.during(call, action)
 
         /** [dns], as attempts use it; [age]: of their connections. */
         fun of(

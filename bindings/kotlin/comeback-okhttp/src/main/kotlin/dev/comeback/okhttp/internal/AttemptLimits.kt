@@ -3,6 +3,8 @@ package dev.comeback.okhttp.internal
 
 import dev.comeback.driver.DriverFacts
 import dev.comeback.driver.LimitTimer
+import dev.comeback.driver.shortened
+import dev.comeback.driver.shorter
 import okhttp3.Call
 import okhttp3.Interceptor
 import java.util.concurrent.TimeUnit.MILLISECONDS
@@ -18,25 +20,6 @@ internal fun Interceptor.Chain.limitedTo(
     shortened(writeTimeoutMillis(), inactivityNanos)?.let { chain = chain.withWriteTimeout(it, MILLISECONDS) }
     return chain
 }
-
-/** The shorter limit; null means no limit. */
-internal fun shorter(
-    one: Long?,
-    other: Long?,
-): Long? = if (one == null || other == null) one ?: other else minOf(one, other)
-
-/** [limitNanos] in whole milliseconds, at least one, if that is shorter than [millis]; 0 is OkHttp's word for no limit. */
-private fun shortened(
-    millis: Int,
-    limitNanos: Long?,
-): Int? {
-    if (limitNanos == null) return null
-    val roundedUp = limitNanos / NANOS_PER_MILLI + if (limitNanos % NANOS_PER_MILLI > 0) 1 else 0
-    val limit = roundedUp.coerceIn(1, Int.MAX_VALUE.toLong()).toInt()
-    return limit.takeIf { millis == 0 || it < millis }
-}
-
-private const val NANOS_PER_MILLI = 1_000_000L
 
 /** Cancels [call] when its time is over. Started once. */
 internal class CutTimer(

@@ -11,6 +11,7 @@ import dev.comeback.driver.CallSession
 import dev.comeback.driver.DriverFacts
 import dev.comeback.driver.NextStep
 import dev.comeback.driver.orNull
+import dev.comeback.driver.shorter
 import okhttp3.Interceptor
 import okhttp3.Request
 import okhttp3.Response

@@ -150,16 +150,7 @@ internal class CallLayer : AttemptSource {
         call: Call,
         isFound: Boolean,
         action: () -> T,
-    ): T {
-        val callBefore = AttemptDns.enter(call)
-        val before = if (isFound) OuterAttempt.enter(this) else null
-        try {
-            return action()
-        } finally {
-            if (isFound) OuterAttempt.leave(before)
-            AttemptDns.leave(callBefore)
-        }
-    }
+    ): T = AttemptDns.inside(call) { if (isFound) OuterAttempt.inside(this, action) else action() }
 
     companion object {
         private const val IDLE = 0

@@ -196,12 +196,7 @@ internal class FactoryCall(
 
         /** What the callback calls is inside what this call is inside of. */
         private fun tell(ending: Ending) {
-            val former = OuterAttempt.enter(outer ?: return tellCallback(ending))
-            try {
-                tellCallback(ending)
-            } finally {
-                OuterAttempt.leave(former)
-            }
+            OuterAttempt.inside(outer ?: return tellCallback(ending)) { tellCallback(ending) }
         }
 
         private fun tellCallback(ending: Ending) =
