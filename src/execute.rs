@@ -76,7 +76,7 @@ mod future;
 
 mod batch;
 
-mod relay;
+mod backoff;
 
 mod scatter;
 
@@ -87,6 +87,7 @@ mod http;
 mod replay;
 
 pub use attempt::Attempt;
+pub use backoff::Backoff;
 pub use batch::{
     Batch, Batched, Batching, Record, RecordError, RecordFailure, Round, RoundOperation, batch,
 };
@@ -98,7 +99,6 @@ pub use hooks::{By, Classify, EveryError, Nobody, Notify, To, When};
 pub use http::{Executor, ExecutorBuilder, ExecutorError, HttpError, HttpRequest, Reported};
 pub use listener::{RetryEvent, RetryListener};
 pub use operation::{ByAttempt, ByItself, Operation};
-pub use relay::Backoff;
 pub use retry_error::{AnyError, AttemptTimedOut, RetryError};
 pub use scatter::Scatter;
 pub use verdict::Verdict;

@@ -2,8 +2,6 @@
 //!
 //! Here is what is written at a call site; `batch/rounds.rs` makes the rounds, `batch/record.rs` says what became of each record.
 
-mod gate;
-
 mod record;
 
 mod round;

@@ -1,9 +1,10 @@
 //! The rounds of a batch: what goes with each, and what each came to, for every record and for the wait that follows.
 
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::PollSemaphore;
 
 use super::super::attempt::{Attempt, Keys};
 use super::super::drive::{AttemptStart, Attempts};
@@ -11,7 +12,6 @@ use super::super::hooks::{CallSite, Classify, Notify};
 use super::super::layer::{OuterAttempt, with_inner};
 use super::super::listener::{RetryEvent, contained};
 use super::super::verdict::Verdict;
-use super::gate::Gate;
 use super::record::{Batched, RecordFailure, RecordState};
 use super::round::{Round, RoundOperation};
 use crate::event::{Event, Reason, Report};
@@ -32,7 +32,10 @@ pub(super) struct Rounds<'p, R, F: RoundOperation<R>, C, N> {
     request: RequestFacts,
     as_inner: Option<RequestFacts>,
     keys: Option<Arc<Keys>>,
-    gate: Option<Gate>,
+    /// How many rounds may be under way, of all batches that share it.
+    limit: Option<PollSemaphore>,
+    /// Held while a round is under way. None if the semaphore was closed: then there is no limit.
+    permit: Option<OwnedSemaphorePermit>,
     label: Option<&'p str>,
     classify: C,
     notify: N,
@@ -58,7 +61,8 @@ impl<'p, R, F: RoundOperation<R>, C, N> Rounds<'p, R, F, C, N> {
             request: site.request(),
             as_inner: site.as_inner(policy),
             keys: None,
-            gate: limit.map(Gate::new),
+            limit: limit.map(PollSemaphore::new),
+            permit: None,
             label: site.label,
             classify,
             notify,
@@ -207,10 +211,13 @@ where
     type Future = F::Future;
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        match &mut self.gate {
-            Some(gate) => gate.poll_enter(context),
-            None => Poll::Ready(()),
+        match &mut self.limit {
+            Some(limit) if self.permit.is_none() => {
+                self.permit = ready!(limit.poll_acquire(context));
+            }
+            _ => {}
         }
+        Poll::Ready(())
     }
 
     fn attempt(&mut self, start: &AttemptStart) -> F::Future {
@@ -291,9 +298,12 @@ where
     }
 
     fn rest(&mut self) {
-        if let Some(gate) = &mut self.gate {
-            gate.leave();
-        }
+        self.permit = None;
+        // A new one, because a place in the queue would be handed a permit that nobody uses.
+        self.limit = self
+            .limit
+            .take()
+            .map(|limit| PollSemaphore::new(limit.into_inner()));
     }
 
     fn hear(&mut self, call_id: u64, event: Event) {
