@@ -1,9 +1,9 @@
 //! HTTP over reqwest: attempts, their limits, what they came to. Retrying is `drive`'s and the core's.
 
-// A module knows those above it, not those below; `observer` and `failure` know each other's types.
+// A module knows those above it, not those below.
 mod observer;
 
-mod failure;
+mod kind;
 
 mod client;
 
@@ -14,6 +14,14 @@ mod answer;
 mod error;
 
 mod span;
+
+mod spec;
+
+mod shared;
+
+mod failure;
+
+mod attempt;
 
 mod call;
 

@@ -13,12 +13,9 @@ use super::super::listener::RetryListener;
 use super::client::{Clients, Settings, default_tls};
 use super::error::HttpError;
 use super::request::HttpRequest;
+use super::shared::{Classify, PolicyFor, Shared};
 use crate::outcome::OutcomeClass;
 use crate::policy::RetryPolicy;
-
-type Classify =
-    dyn Fn(&Request, Result<&Response, &reqwest::Error>) -> Option<OutcomeClass> + Send + Sync;
-type PolicyFor = dyn Fn(&Request) -> Option<RetryPolicy> + Send + Sync;
 
 /// Sends HTTP requests over reqwest, and sends them again where the policy allows it: at once when the network is back.
 ///
@@ -43,16 +40,7 @@ type PolicyFor = dyn Fn(&Request) -> Option<RetryPolicy> + Send + Sync;
 /// Dropping the future that [`send`](HttpRequest::send) made ends the call: its attempt is cancelled, the server sees the connection or
 /// the stream end.
 #[derive(Clone)]
-pub struct Executor(pub(super) Arc<Shared>);
-
-pub(super) struct Shared {
-    pub(super) clients: Clients,
-    pub(super) connectivity: Connectivity,
-    pub(super) policy: Arc<RetryPolicy>,
-    pub(super) policy_for: Option<Box<PolicyFor>>,
-    pub(super) classify: Option<Box<Classify>>,
-    pub(super) listener: Option<Arc<dyn RetryListener>>,
-}
+pub struct Executor(Arc<Shared>);
 
 impl Executor {
     /// A builder with the default policy and without knowledge of the network.
@@ -108,12 +96,12 @@ impl Executor {
     pub fn request(&self, method: Method, url: impl IntoUrl) -> HttpRequest {
         // By the client's own builder, which tells the server who a URL names (`https://user:password@host`).
         let request = self.0.clients.any().request(method, url).build();
-        HttpRequest::new(self.clone(), request)
+        HttpRequest::new(self.0.clone(), request)
     }
 
     /// A request made elsewhere, to be given a policy, a key or a body factory.
     pub fn prepare(&self, request: Request) -> HttpRequest {
-        HttpRequest::new(self.clone(), Ok(request))
+        HttpRequest::new(self.0.clone(), Ok(request))
     }
 
     /// Sends a request made elsewhere: `prepare(request).send()`.

@@ -4,6 +4,8 @@
 //! Many attempts share a client, so each observation must find its attempt: the attempt runs in the scope of a task-local, and the client's layers
 //! are polled within it.
 
+use std::error::Error;
+use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,9 +18,7 @@ use tokio::time::Instant;
 use tower_layer::Layer;
 use tower_service::Service;
 
-use super::failure::{ConnectTimedOut, is_unsent};
-
-type BoxError = Box<dyn std::error::Error + Send + Sync>;
+type BoxError = Box<dyn Error + Send + Sync>;
 
 /// What TCP sends before the first answer of the other side: ten segments (RFC 6928).
 const SENT_AT_ONCE: usize = 14_600;
@@ -128,13 +128,23 @@ impl AttemptObserver {
         }
     }
 
-    /// Whether this error proves that nothing of the attempt was sent: its own request wrote no head or was refused, and it is not the error of another
-    /// request, behind the body or before a redirect.
-    pub(super) fn is_proof(&self, error: &reqwest::Error) -> bool {
-        let own = !self.has_answered() && !self.has_body_failed();
-        own && (is_unsent(error) || error.is_builder() && !self.hides_first_hop)
+    /// Whether every hop is seen here, the first one too.
+    pub(super) fn shows_all_hops(&self) -> bool {
+        !self.hides_first_hop
     }
 }
+
+/// A connect took longer than the attempt allows.
+#[derive(Debug)]
+pub(super) struct ConnectTimedOut;
+
+impl fmt::Display for ConnectTimedOut {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("the connection was not established in time")
+    }
+}
+
+impl Error for ConnectTimedOut {}
 
 /// Passes the client's observations on to the attempts, and turns the client's own retries off, because the outermost layer acts.
 pub(super) fn listen(builder: ClientBuilder, connected: &Arc<Connected>) -> ClientBuilder {

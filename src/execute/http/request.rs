@@ -15,20 +15,21 @@ use super::super::drive::{CallSetting, Drive};
 use super::super::layer::Attempting;
 use super::super::listener::contained;
 use super::body::{Factory, Template};
-use super::call::{CallSpec, Failure, HttpCall, settle};
+use super::call::{HttpCall, settle};
 use super::error::{Cause, HttpError};
-use super::executor::{Executor, Shared};
+use super::failure::Failure;
 use super::observer::AttemptObserver;
+use super::shared::Shared;
+use super::spec::CallSpec;
 use crate::event::{Reason, Report};
 use crate::loopback::is_loopback;
-use crate::outcome::FailureKind;
 use crate::policy::{KeyForm, RetryPolicy};
 use crate::request::{Method, RequestFacts, makes_key};
 
-/// A request that can be sent, and sent again. Made by [`Executor::get`] and its siblings.
+/// A request that can be sent, and sent again. Made by [`Executor::get`](crate::Executor::get) and its siblings.
 #[must_use = "nothing is sent before `send`"]
 pub struct HttpRequest {
-    executor: Executor,
+    shared: Arc<Shared>,
     request: Result<Request, reqwest::Error>,
     policy: Policy,
     make_key: bool,
@@ -46,9 +47,12 @@ enum Policy {
 }
 
 impl HttpRequest {
-    pub(super) fn new(executor: Executor, request: Result<Request, reqwest::Error>) -> HttpRequest {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        request: Result<Request, reqwest::Error>,
+    ) -> HttpRequest {
         HttpRequest {
-            executor,
+            shared,
             request,
             policy: Policy::Default,
             make_key: false,
@@ -109,7 +113,7 @@ impl HttpRequest {
         change: impl FnOnce(reqwest::RequestBuilder) -> reqwest::RequestBuilder,
     ) -> Self {
         self.request = self.request.and_then(|request| {
-            let client = self.executor.0.clients.any();
+            let client = self.shared.clients.any();
             change(reqwest::RequestBuilder::from_parts(client, request)).build()
         });
         self
@@ -161,7 +165,7 @@ impl HttpRequest {
     /// # Errors
     /// If the last attempt had no response, or its response was closed before a wait in which the call then ended.
     pub async fn send(self) -> Result<Response, HttpError> {
-        let Executor(shared) = self.executor;
+        let shared = self.shared;
         let mut request = self.request.map_err(invalid)?;
         let policy = match self.policy {
             Policy::Own(policy) => policy,
@@ -229,11 +233,7 @@ async fn once(shared: &Shared, template: &Template) -> Result<Response, HttpErro
         .lease(shared.connectivity.snapshot().path, url);
     let observer = Arc::new(AttemptObserver::new(template.at_once(), None));
     let result = match template.attempt(&observer) {
-        None => Err(Failure {
-            kind: FailureKind::RequestBody,
-            error: None,
-            sent_nothing: true,
-        }),
+        None => Err(Failure::without_body()),
         Some(request) => {
             let head = observer.clone().watch(lease.client.execute(request)).await;
             head.map_err(|error| Failure::without_head(Some(error), &lease, &observer))
