@@ -121,8 +121,9 @@ impl Step<'_> {
         command.env("TERM", "dumb").env("RUST_BACKTRACE", "0");
         let mut module = None;
         let result = process::lines(command, |line| {
-            if let Some(next) = maven_module(line) {
-                self.module_ended(module.replace((next.to_owned(), Instant::now())));
+            if let Some(name) = maven_module(line) {
+                let next = Module::begin(name, &self.steps.tally);
+                self.module_ended(module.replace(next));
             }
             self.steps.tally.hear(line);
             self.say(line);
@@ -147,11 +148,12 @@ impl Step<'_> {
         self.skipped = Some(reason);
     }
 
-    fn module_ended(&self, module: Option<(String, Instant)>) {
-        let Some((name, began)) = module else { return };
-        let tests = self.steps.tally.tests_in(&format!("kotlin {name}"));
+    fn module_ended(&self, module: Option<Module>) {
+        let Some(module) = module else { return };
+        let tests = module.tests_since(&self.steps.tally);
         if tests > 0 {
-            line(&format!("  {name}, {tests} tests"), &time(began.elapsed()));
+            let took = time(module.began.elapsed());
+            line(&format!("  {}, {tests} tests", module.name), &took);
             self.show_under_way();
         }
     }
@@ -161,6 +163,28 @@ impl Step<'_> {
             print!("{} …", self.name);
             let _ = std::io::stdout().flush();
         }
+    }
+}
+
+/// A module of Maven's under way.
+struct Module {
+    name: String,
+    began: Instant,
+    /// The module's tests that earlier steps ran.
+    tests_before: u64,
+}
+
+impl Module {
+    fn begin(name: &str, tally: &Tally) -> Module {
+        Module {
+            name: name.to_owned(),
+            began: Instant::now(),
+            tests_before: tally.tests_of_module(name),
+        }
+    }
+
+    fn tests_since(&self, tally: &Tally) -> u64 {
+        tally.tests_of_module(&self.name) - self.tests_before
     }
 }
 
@@ -275,6 +299,20 @@ mod tests {
                 "java.lang.AssertionError: expected",
             ]
         );
+    }
+
+    #[test]
+    fn a_module_that_runs_again_counts_only_the_tests_of_this_time() {
+        let begins =
+            "[INFO] ---------------------< dev.comeback:comeback-core >---------------------";
+        let ran = "[INFO] Tests run: 4, Failures: 0, Errors: 0, Skipped: 0, Time elapsed: 0.1 s -- in dev.comeback.A";
+        let mut tally = Tally::default();
+        for (tests, expected) in [(vec![ran, ran], 8), (vec![], 0), (vec![ran], 4)] {
+            let module = Module::begin("comeback-core", &tally);
+            tally.hear(begins);
+            tests.iter().for_each(|test| tally.hear(test));
+            assert_eq!(module.tests_since(&tally), expected);
+        }
     }
 
     #[test]

@@ -20,7 +20,7 @@ impl Tally {
     /// Reads one line; most say nothing of tests.
     pub fn hear(&mut self, line: &str) {
         if let Some(module) = maven_module(line) {
-            self.area = format!("kotlin {module}");
+            self.area = maven_area(module);
         }
         let words: Vec<&str> = line.split_whitespace().collect();
         match words.as_slice() {
@@ -57,6 +57,11 @@ impl Tally {
             .filter(|(name, _)| name.starts_with(area))
             .map(|(_, count)| count.passed + count.failed + count.skipped)
             .sum()
+    }
+
+    /// How many tests there were in a module of Maven's.
+    pub fn tests_of_module(&self, module: &str) -> u64 {
+        self.tests_in(&maven_area(module))
     }
 
     /// The closing line, as test runners print it.
@@ -106,6 +111,10 @@ impl fmt::Display for Tally {
         }
         Ok(())
     }
+}
+
+fn maven_area(module: &str) -> String {
+    format!("kotlin {module}")
 }
 
 /// `[INFO] ----< dev.comeback:comeback-core >----` → `comeback-core`: Maven begins with a module.
