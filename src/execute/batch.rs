@@ -17,7 +17,7 @@ use tokio::sync::Semaphore;
 
 use super::connectivity::Connectivity;
 use super::drive::{Drive, Ended};
-use super::hooks::{By, CallSite, Classify, Nobody, Notify, To};
+use super::hooks::{By, CallSite, Classify, Nobody, Notify, To, call_site_setters};
 use super::listener::RetryEvent;
 use super::verdict::Verdict;
 use crate::event::Report;
@@ -99,40 +99,12 @@ impl<'p, R, F, C, N> Batch<'p, R, F, C, N>
 where
     F: RoundOperation<R>,
 {
-    /// The network. Its edges end waits, and its clock is the batch's. Without it only timers end waits.
-    pub fn connectivity(mut self, connectivity: &Connectivity) -> Self {
-        self.site.connectivity = Some(connectivity.clone());
-        self
-    }
+    call_site_setters!();
 
     /// How many rounds of all batches that share this semaphore may be under way. A batch that waits for its next round holds no permit. It waits for its
     /// first permit without a limit of time, and begins when it has it; it waits for later permits only within its own time.
     pub fn limit(mut self, limit: &Arc<Semaphore>) -> Self {
         self.limit = Some(limit.clone());
-        self
-    }
-
-    /// What kind of request a round is; see [`Retry::request`](crate::Retry::request).
-    pub fn request(mut self, request: RequestFacts) -> Self {
-        self.site.say_request(request);
-        self
-    }
-
-    /// Whether a round is dropped and begun anew when the network changes under it; see [`Retry::restart`](crate::Retry::restart).
-    pub fn restart(mut self, restart: bool) -> Self {
-        self.site.restart = restart;
-        self
-    }
-
-    /// Your name for the batch, for its events.
-    pub fn label(mut self, label: &'p str) -> Self {
-        self.site.label = Some(label);
-        self
-    }
-
-    /// The seed of the batch's waits, to replay them; else from the operating system.
-    pub fn seed(mut self, seed: u64) -> Self {
-        self.site.seed = Some(seed);
         self
     }
 

@@ -9,7 +9,9 @@ use pin_project_lite::pin_project;
 use super::attempt::{Attempt, Keys};
 use super::connectivity::Connectivity;
 use super::drive::{AttemptStart, Attempts, Drive, Driven, Ended};
-use super::hooks::{By, CallSite, Classify, EveryError, Nobody, Notify, To, When};
+use super::hooks::{
+    By, CallSite, Classify, EveryError, Nobody, Notify, To, When, call_site_setters,
+};
 use super::layer::OuterAttempt;
 use super::listener::RetryEvent;
 use super::operation::{ByAttempt, ByItself, Operation};
@@ -124,11 +126,7 @@ impl<'p, O, T, E, C, N> Retry<'p, O, C, N>
 where
     O: Operation<Output = Result<T, E>>,
 {
-    /// The network. Its edges end waits, and its clock is the call's. Without it only timers end waits.
-    pub fn connectivity(mut self, connectivity: &Connectivity) -> Self {
-        self.site.connectivity = Some(connectivity.clone());
-        self
-    }
+    call_site_setters!();
 
     /// Which errors are worth another attempt. Any other error stops the call with `permanent`.
     pub fn when<W: FnMut(&E) -> bool>(self, when: W) -> Retry<'p, O, When<W>, N> {
@@ -177,33 +175,6 @@ where
             classify: self.classify,
             notify: To(notify),
         }
-    }
-
-    /// Your name for the call, for its events.
-    pub fn label(mut self, label: &'p str) -> Self {
-        self.site.label = Some(label);
-        self
-    }
-
-    /// What kind of request the operation is, if it is one. For example, a keyless POST goes again only if it provably never arrived
-    /// ([`Verdict::NEVER_SENT`]).
-    pub fn request(mut self, request: RequestFacts) -> Self {
-        self.site.say_request(request);
-        self
-    }
-
-    /// Whether an attempt is dropped and begun anew when the network changes under it; by default it is not, because a future does not say whether it needs the
-    /// network. Use it for an operation that has connections of its own and would hang then, if it may be dropped and made again. An attempt that may have sent
-    /// something counts.
-    pub fn restart(mut self, restart: bool) -> Self {
-        self.site.restart = restart;
-        self
-    }
-
-    /// The seed of the call's waits, to replay them; else from the operating system.
-    pub fn seed(mut self, seed: u64) -> Self {
-        self.site.seed = Some(seed);
-        self
     }
 
     fn classified<V>(self, classify: V) -> Retry<'p, O, V, N> {

@@ -10,7 +10,7 @@ use crate::request::{Method, RequestFacts};
 /// What a call site may say besides its hooks, for one operation and for a batch alike.
 pub(super) struct CallSite<'p> {
     pub(super) connectivity: Option<Connectivity>,
-    request: Option<RequestFacts>,
+    pub(super) request: Option<RequestFacts>,
     pub(super) label: Option<&'p str>,
     pub(super) seed: Option<u64>,
     pub(super) restart: bool,
@@ -26,10 +26,6 @@ impl CallSite<'_> {
             seed: None,
             restart: false,
         }
-    }
-
-    pub(super) fn say_request(&mut self, request: RequestFacts) {
-        self.request = Some(request);
     }
 
     pub(super) fn request(&self) -> RequestFacts {
@@ -53,6 +49,45 @@ impl CallSite<'_> {
         }
     }
 }
+
+/// What `Retry` and `Batch` may both be told, for each to place in its own `impl`. Both hold it in a field `site`.
+macro_rules! call_site_setters {
+    () => {
+        /// The network. Its edges end waits, and its clock is the call's. Without it only timers end waits.
+        pub fn connectivity(mut self, connectivity: &Connectivity) -> Self {
+            self.site.connectivity = Some(connectivity.clone());
+            self
+        }
+
+        /// What kind of request an attempt is, if it is one. For example, a POST without a key goes again only if it provably never arrived
+        /// ([`Verdict::NEVER_SENT`]).
+        pub fn request(mut self, request: RequestFacts) -> Self {
+            self.site.request = Some(request);
+            self
+        }
+
+        /// Whether an attempt is dropped and begun anew when the network changes under it. By default it is not, because a future does not say whether
+        /// it needs the network. Use it for an operation that has connections of its own and would hang then, if the operation may be dropped and made
+        /// again. An attempt that may have sent something counts.
+        pub fn restart(mut self, restart: bool) -> Self {
+            self.site.restart = restart;
+            self
+        }
+
+        /// Your name for the call, for its events.
+        pub fn label(mut self, label: &'p str) -> Self {
+            self.site.label = Some(label);
+            self
+        }
+
+        /// The seed of the call's waits, to replay them. Without it the seed comes from the operating system.
+        pub fn seed(mut self, seed: u64) -> Self {
+            self.site.seed = Some(seed);
+            self
+        }
+    };
+}
+pub(super) use call_site_setters;
 
 /// Says what a result means. Implemented here only.
 pub trait Classify<O>: sealed::Sealed {
