@@ -1,6 +1,7 @@
 // Which code of the app's runs inside an OkHttp engine: it may send a request through another client, which nobody here hears.
 package dev.comeback.ktor
 
+import dev.comeback.driver.OwnCode
 import okhttp3.Call
 import okhttp3.Interceptor
 import okhttp3.OkHttpClient
@@ -40,8 +41,4 @@ internal class ClientCode private constructor(
 }
 
 /** OkHttp's own, for instance those for logging and compression, send nothing elsewhere. */
-private fun isForeign(interceptor: Interceptor) =
-    interceptor !== EngineEntrance && interceptor !== HeadsAsSent && interceptor !== EngineExit &&
-        OWN.none(interceptor.javaClass.name::startsWith)
-
-private val OWN = listOf("okhttp3.", "dev.comeback.okhttp.")
+private fun isForeign(interceptor: Interceptor) = interceptor !is OwnCode && !interceptor.javaClass.name.startsWith("okhttp3.")

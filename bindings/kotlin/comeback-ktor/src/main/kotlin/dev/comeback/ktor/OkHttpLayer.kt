@@ -2,6 +2,7 @@
 package dev.comeback.ktor
 
 import dev.comeback.driver.OuterAttempt
+import dev.comeback.driver.OwnCode
 import dev.comeback.driver.orNull
 import dev.comeback.driver.shortened
 import okhttp3.Call
@@ -16,7 +17,7 @@ import java.net.ProtocolException
 import java.util.concurrent.TimeUnit.MILLISECONDS
 
 /** The first of all interceptors: makes of the header that came through the engine the tag by which layers further in stand down. */
-internal object EngineEntrance : Interceptor {
+internal object EngineEntrance : Interceptor, OwnCode {
     override fun intercept(chain: Interceptor.Chain): Response {
         val said = chain.request().header(OuterAttempt.header) ?: return chain.proceed(chain.request())
         val inEngine = EngineRequest.byNumber(said)
@@ -56,7 +57,7 @@ internal object EngineEntrance : Interceptor {
 }
 
 /** The last interceptor but those of the network: undoes what [EngineExit] has done to a head or to a failure. */
-internal object HeadsAsSent : Interceptor {
+internal object HeadsAsSent : Interceptor, OwnCode {
     override fun intercept(chain: Interceptor.Chain): Response {
         val inEngine = InEngine.of(chain.call())
         val response =
@@ -74,7 +75,7 @@ internal object HeadsAsSent : Interceptor {
  * Retry-After: OkHttp reads a plain number there, so the number gets a plus sign, which [HeadsAsSent] removes. And it keeps OkHttp from sending again by itself
  * what must not be, and may have begun to go out. Another route, or another version of TLS, is still tried before that, and so is a stream that was refused.
  */
-internal object EngineExit : Interceptor {
+internal object EngineExit : Interceptor, OwnCode {
     override fun intercept(chain: Interceptor.Chain): Response {
         val inEngine = InEngine.of(chain.call()) ?: return chain.proceed(chain.request())
         val entered = inEngine.request

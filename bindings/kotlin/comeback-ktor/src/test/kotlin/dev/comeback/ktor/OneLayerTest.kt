@@ -10,6 +10,7 @@ import dev.comeback.RetryReport
 import dev.comeback.StopReason
 import dev.comeback.coroutines.retry
 import dev.comeback.driver.OuterAttempt
+import dev.comeback.mayHaveArrived
 import dev.comeback.okhttp.await
 import dev.comeback.okhttp.callFactory
 import dev.comeback.okhttp.comeback
@@ -49,6 +50,7 @@ import okhttp3.Response
 import org.junit.jupiter.api.AfterEach
 import org.junit.jupiter.api.Test
 import java.io.IOException
+import java.net.ServerSocket
 import java.util.concurrent.CopyOnWriteArrayList
 import kotlin.test.assertEquals
 import kotlin.test.assertFailsWith
@@ -103,6 +105,24 @@ class OneLayerTest {
                 plugin()
             }.use { assertEquals(503, it.get(server.url).status.value) }
             assertOneCallOf(attempts = 4)
+        }
+
+    @Test
+    fun `with both layers a keyless POST that reached nobody goes again, whichever acts`(): Unit =
+        runBlocking {
+            val refused = ServerSocket(0).use { it.localPort }
+            HttpClient(OkHttp) {
+                engine { config { comeback(app, quick) } }
+                plugin()
+            }.use { client ->
+                for (policy in listOf(quick, RetryPolicy.OFF)) {
+                    val thrown = assertFailsWith<IOException> { client.post("http://127.0.0.1:$refused/") { retryPolicy(policy) } }
+                    assertEquals(StopReason.Attempts, thrown.retryReport?.reason)
+                    assertEquals(false, thrown.mayHaveArrived)
+                }
+                val thrown = assertFailsWith<IOException> { app.retry(quick) { client.post("http://127.0.0.1:$refused/") } }
+                assertEquals(StopReason.Attempts, thrown.retryReport?.reason)
+            }
         }
 
     @Test

@@ -8,6 +8,7 @@ import dev.comeback.RetryPolicy
 import dev.comeback.driver.CallSession
 import dev.comeback.driver.DriverFacts
 import dev.comeback.driver.OuterAttempt
+import dev.comeback.driver.OwnCode
 import dev.comeback.okhttp.internal.AttemptDns
 import dev.comeback.okhttp.internal.AttemptEnd
 import dev.comeback.okhttp.internal.BlockingLoop
@@ -47,7 +48,8 @@ public class ComebackInterceptor
         private val comeback: Comeback,
         policy: RetryPolicy = RetryPolicy.DEFAULT,
         options: ComebackOkHttp = ComebackOkHttp(),
-    ) : Interceptor {
+    ) : Interceptor,
+        OwnCode {
         internal val setup = Setup(comeback, policy, options)
 
         @Throws(IOException::class)

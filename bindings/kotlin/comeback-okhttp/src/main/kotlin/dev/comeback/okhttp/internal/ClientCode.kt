@@ -1,7 +1,7 @@
 // Which code of the app's runs inside a call of one client. It is the same for all of its calls, so it is found out once.
 package dev.comeback.okhttp.internal
 
-import dev.comeback.okhttp.ComebackInterceptor
+import dev.comeback.driver.OwnCode
 import okhttp3.Authenticator
 import okhttp3.CookieJar
 import okhttp3.Dns
@@ -30,7 +30,7 @@ internal class ClientCode private constructor(
         entry,
         isGuarded = client.networkInterceptors.any { it is FollowUpGuard },
         hasForeignFurtherIn = client.interceptors.indexOf(entry).let { at -> at < 0 || client.interceptors.drop(at + 1).any(::isForeign) },
-        hasForeignNetworkInterceptors = client.networkInterceptors.any { it !is OwnInterceptor },
+        hasForeignNetworkInterceptors = client.networkInterceptors.any { it !is OwnCode },
         mayNetworkInterceptorsSend = client.networkInterceptors.any(::isForeign),
         hasForeignHooks =
             client.authenticator !== Authenticator.NONE || AttemptDns.resolverOf(client.dns) !== Dns.SYSTEM ||
@@ -80,8 +80,9 @@ internal class ClientCode private constructor(
 }
 
 /** OkHttp's own, for instance those for logging and compression, read bodies that may be read again, and send nothing elsewhere. */
-private fun isForeign(interceptor: Interceptor) =
-    interceptor !is OwnInterceptor && interceptor !is ComebackInterceptor && !interceptor.javaClass.name.startsWith("okhttp3.")
+private fun isForeign(interceptor: Interceptor) = interceptor !is OwnCode && !interceptor.javaClass.name.startsWith("okhttp3.")
 
-/** An interceptor of Comeback's: it reads no body and sends nothing elsewhere. */
-internal interface OwnInterceptor : Interceptor
+/** One of this adapter's. */
+internal interface OwnInterceptor :
+    Interceptor,
+    OwnCode

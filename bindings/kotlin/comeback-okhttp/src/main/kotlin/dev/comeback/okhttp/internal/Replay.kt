@@ -1,6 +1,7 @@
 // Checks that a body is the same in each attempt: what is written is summed, and an attempt that writes something else never reaches the server whole.
 package dev.comeback.okhttp.internal
 
+import dev.comeback.driver.OwnCode
 import okhttp3.Interceptor
 import okhttp3.MediaType
 import okhttp3.RequestBody
@@ -220,6 +221,6 @@ internal object ReplayCheck : OwnInterceptor {
         val replay = CallLayer.find(chain.call())?.replay ?: return null
         if (replay.body !== body) return null
         val all = (chain.call() as? RealCall)?.client?.networkInterceptors ?: return null
-        return replay.takeIf { all.subList(all.indexOf(at) + 1, all.size).all { it is OwnInterceptor } }
+        return replay.takeIf { all.subList(all.indexOf(at) + 1, all.size).all { it is OwnCode } }
     }
 }
