@@ -136,6 +136,9 @@ public class Comeback internal constructor(
     @InternalComebackApi
     public val hasListener: Boolean get() = listener != null
 
+    /** Whether the app says where it is called. */
+    internal val hasListenerExecutor: Boolean get() = listenerExecutor != null
+
     /**
      * Calls [onChange] after each change of the network, and at [close].
      *

@@ -41,9 +41,12 @@ internal class CallInFlight(
     }
 
     fun ended(end: End) {
-        when (end.kind) {
-            EndKind.ANSWERED -> continuation.resume(ClientResponse(end.status, pairs(end.headers), end.body, relayed.report))
-            else -> failWith(exception(end))
+        if (end.kind == EndKind.ANSWERED) {
+            val response = ClientResponse(end.status, pairs(end.headers), end.body, relayed.report)
+            relayed.whenTold { continuation.resume(response) }
+        } else {
+            val exception = exception(end)
+            relayed.whenTold { failWith(exception) }
         }
     }
 

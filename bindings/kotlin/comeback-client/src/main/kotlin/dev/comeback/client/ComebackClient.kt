@@ -19,8 +19,8 @@ import kotlin.time.Duration.Companion.seconds
  * ```
  *
  * Making one does no work on the calling thread; the native library is loaded in the background, and calls wait for it. Calls run on two native
- * threads of its own. One Java thread hears what becomes of them; it also calls the [Comeback]'s listener, which must be quick, unless there is a
- * [Comeback.Builder.listenerExecutor].
+ * threads of its own. One Java thread hears what becomes of them. The [Comeback]'s listener is called on others: one that blocks holds up the answer of its own
+ * call, and with a [Comeback.Builder.listenerExecutor] none.
  *
  * A call is cancelled with its coroutine: its connection or stream ends at once. After [Comeback.close] calls go once.
  *

@@ -10,12 +10,13 @@ import dev.comeback.RetryReport
 import dev.comeback.StopReason
 import dev.comeback.attachReport
 import dev.comeback.internal.Events
+import dev.comeback.internal.InTurn
 import dev.comeback.refusedToRepeat
 import java.util.Locale
 
 /**
  * A call that is driven elsewhere. What happens to it is told here in its order, by one thread at a time, in the names that the vectors use
- * (`connect_refused`). It computes no rule.
+ * (`connect_refused`). It computes no rule. That thread has other calls too, so it does not wait for the listener.
  *
  * @param isInner a layer further out acts, and tells the listener and the caller by itself
  * @param keyIsMade the library makes the request's key
@@ -31,6 +32,9 @@ public class RelayedCall(
 ) {
     private val id by lazy(LazyThreadSafetyMode.NONE) { comeback.nextCallId() }
     private val events = Events(comeback, lock = this)
+
+    /** Where the listener hears of the call; null: nobody listens, or the app has an executor for it. */
+    private val turn = if (isInner || !comeback.hasListener || comeback.hasListenerExecutor) null else InTurn(comeback.time)
 
     /** Whether the call waits for its next attempt. */
     @Volatile
@@ -98,9 +102,18 @@ public class RelayedCall(
         report?.let { attachReport(it, thrown, emptyList(), it.mayHaveArrived && (keyIsMade || it.refusedToRepeat)) }
     }
 
+    /** Runs [action], the call's end, once the listener has heard all that was told before; at once if the call does not wait for it. */
+    public fun whenTold(action: () -> Unit) {
+        if (turn == null) action() else turn.add(action)
+    }
+
     private fun tell(event: RetryEvent) {
         events.add(event)
-        if (!isInner) events.tell()
+        when {
+            isInner -> Unit
+            turn == null -> events.tell()
+            else -> turn.add(events::tell)
+        }
     }
 
     private fun stopReason(
