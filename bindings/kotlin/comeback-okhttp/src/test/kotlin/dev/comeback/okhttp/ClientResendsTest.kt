@@ -262,7 +262,8 @@ internal class ClientResendsTest(
         LoopbackFixture({
             protocols = listOf(Protocol.H2_PRIOR_KNOWLEDGE)
             enqueue(MockResponse())
-            enqueue(MockResponse.Builder().onRequestStart(CloseStream(ErrorCode.REFUSED_STREAM.httpCode)).build())
+            // Not at the request's start: the server takes an answer from its queue only after that, and might refuse the next one too.
+            enqueue(MockResponse.Builder().onResponseStart(CloseStream(ErrorCode.REFUSED_STREAM.httpCode)).build())
         }, driver = driver).use(test)
 
     @Test
