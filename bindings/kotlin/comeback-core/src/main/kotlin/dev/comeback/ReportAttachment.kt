@@ -25,11 +25,12 @@ public val Throwable.retryReport: RetryReport?
     }
 
 /**
- * Whether the request that ended with this may have reached the server; see [RetryReport.mayHaveArrived]. True without a report: then nobody knows.
+ * Whether the request that ended with this may have reached the server; see [RetryReport.mayHaveArrived]. True without a report: then nobody knows. False for an
+ * [AttemptEndedException].
  */
 public val Throwable.mayHaveArrived: Boolean
     @JvmName("mayHaveArrived")
-    get() = retryReport?.mayHaveArrived ?: true
+    get() = retryReport?.mayHaveArrived ?: (this !is AttemptEndedException)
 
 /** Carries a report inside [Throwable.getSuppressed]. It has no stack of its own: printed, it is one line. */
 internal class AttachedReport(

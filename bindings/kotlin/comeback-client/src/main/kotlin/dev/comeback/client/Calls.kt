@@ -75,6 +75,7 @@ internal class Calls(
             }
         // A key that the library makes is not among these headers, and would not count.
         val innerRequest = outer.request(policy, head, keyIsMade = false)
+        innerRequest.goesOut()
         val relayed = RelayedCall(comeback, request.label, isInner = true)
         try {
             return execute(request, once, relayed).also { response ->

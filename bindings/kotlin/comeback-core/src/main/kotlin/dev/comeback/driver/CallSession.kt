@@ -139,18 +139,39 @@ public class CallSession(
         }
     }
 
-    /** The attempt brought anything else. */
-    public fun failed(outcome: Outcome): NextStep {
-        val inner = outcome.inner + refusedFurtherIn(outcome.exception)
+    /**
+     * The attempt brought anything else.
+     *
+     * @param outer the attempt as layers further in see it. Its requests are taken into account. What of it goes on makes none any more that must not be repeated,
+     * if there may be another attempt, or if the caller is told that nothing has arrived
+     */
+    public fun failed(
+        outcome: Outcome,
+        outer: OuterAttempt? = null,
+    ): NextStep {
+        val known = outcome.inner + refusedFurtherIn(outcome.exception)
         // Until the core has judged it.
         isAttempting = true
         hasSentNothing = outcome.sentNothing
         outcome.exception?.let { thrown -> failures = (failures ?: ArrayList()).apply { add(thrown) } }
         return ask { core, policyBytes, network ->
-            core.decide(
-                outcome.toCore(policyBytes, callInFlight(core), facts.head, inner, noted, now(), comeback.time.wallMillis(), network),
-            )
+            val call = callInFlight(core)
+            withRequestsOf(outer, seals = {
+                it.kind == AnswerKind.SLEEP ||
+                    (it.kind == AnswerKind.STOP && !mayHaveArrived && !it.mayHaveArrived)
+            }) { told ->
+                core.decide(outcome.toCore(policyBytes, call, facts.head, known + told, noted, now(), comeback.time.wallMillis(), network))
+            }
         }
+    }
+
+    private fun withRequestsOf(
+        outer: OuterAttempt?,
+        seals: (Answer) -> Boolean,
+        question: (List<InnerRequest>) -> Answer,
+    ): Answer {
+        val acting = policy.driverFacts
+        return if (outer == null || acting == null) question(emptyList()) else outer.sealing(acting, question, seals)
     }
 
     /**
@@ -197,26 +218,31 @@ public class CallSession(
      *
      * @param sentNothing whether it is known that nothing of the request was sent
      * @param bodyUntouched whether it is known that nothing of its body was handed out
-     * @param inner what layers further in reported
+     * @param inner what else was sent for it
+     * @param outer the attempt as layers further in see it, as for [failed]. After a [NextStep.Restart] it makes no request any more that must not be repeated
      */
     public fun interrupted(
         sentNothing: Boolean,
         bodyUntouched: Boolean,
         inner: List<InnerRequest> = emptyList(),
+        outer: OuterAttempt? = null,
     ): NextStep =
         ask { core, policyBytes, network ->
-            core.interrupt(
-                InterruptInput(
-                    policy = policyBytes,
-                    call = callInFlight(core),
-                    noted = noted.toCore(),
-                    now = now(),
-                    network = network.toCore(),
-                    sentNothing = sentNothing,
-                    bodyUntouched = bodyUntouched,
-                    inner = inner.map { it.toCore() },
-                ),
-            )
+            val call = callInFlight(core)
+            withRequestsOf(outer, seals = { it.kind == AnswerKind.RESTART }) { told ->
+                core.interrupt(
+                    InterruptInput(
+                        policy = policyBytes,
+                        call = call,
+                        noted = noted.toCore(),
+                        now = now(),
+                        network = network.toCore(),
+                        sentNothing = sentNothing,
+                        bodyUntouched = bodyUntouched,
+                        inner = (inner + told).map { it.toCore() },
+                    ),
+                )
+            }
         }
 
     /** Someone ended the call. [sentNothing]: it is proved that the attempt in flight, if there is one, sent nothing. */
@@ -225,12 +251,18 @@ public class CallSession(
         sentNothing: Boolean = false,
     ): NextStep = stopped(StopReason.Cancelled(kind), sentNothing)
 
-    /** The adapter ends the call. [sentNothing]: it is proved that the attempt in flight, if there is one, sent nothing. */
+    /**
+     * The adapter ends the call.
+     *
+     * @param sentNothing it is proved that the attempt in flight, if there is one, sent nothing
+     * @param othersSent something else of the call may have arrived, of which the core does not know
+     */
     public fun stopped(
         reason: StopReason,
         sentNothing: Boolean = false,
+        othersSent: Boolean = false,
     ): NextStep {
-        val arrived = mayHaveArrived || (isAttempting && !sentNothing && !hasSentNothing)
+        val arrived = mayHaveArrived || othersSent || (isAttempting && !sentNothing && !hasSentNothing)
         // The attempt was made, whatever kept the core from judging it. Who cancels a call, on the other hand, does not wait for the attempt to end.
         val attempts = if (isAttempting && reason == StopReason.Internal) counted + 1 else counted
         finish(NextStep.Stop(reason)) { RetryEvent.Finished(callId(), label, reason, attempts, elapsed(), arrived) }

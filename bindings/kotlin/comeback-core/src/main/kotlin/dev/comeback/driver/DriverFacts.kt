@@ -3,6 +3,7 @@ package dev.comeback.driver
 
 import dev.comeback.Comeback
 import dev.comeback.InternalComebackApi
+import dev.comeback.RetryPolicy
 import dev.comeback.ffi.CompiledPolicy
 
 /**
@@ -59,6 +60,19 @@ public class DriverFacts internal constructor(
             head.conditions.isNotEmpty() -> head.method in repeatableConditional
             else -> head.method in repeatable
         }
+
+    /**
+     * Whether a request further in, which its own layer sends by [theirs], may be made again by another attempt of this policy's. As the core says it of requests
+     * that it is told of: `repeat = always` vouches for all of them, `never` for none, and else their own policy decides.
+     */
+    internal fun mayRepeatInside(
+        theirs: RetryPolicy?,
+        head: RequestHead,
+    ): Boolean {
+        if (mayRepeat("POST")) return true
+        val facts = theirs?.driverFacts ?: checkNotNull(RetryPolicy.DEFAULT.driverFacts)
+        return mayRepeat("GET") && facts.mayRepeat(head)
+    }
 
     /** Whether a request of this method gets an idempotency key if it has none. */
     public fun makesKey(method: String): Boolean = method in makeKey

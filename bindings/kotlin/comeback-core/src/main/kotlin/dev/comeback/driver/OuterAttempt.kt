@@ -1,6 +1,7 @@
 // One layer acts, the outermost. This is its attempt, as the layers further in see it: they stand down and tell it of every request they make.
 package dev.comeback.driver
 
+import dev.comeback.AttemptEndedException
 import dev.comeback.InternalComebackApi
 import dev.comeback.NetworkSnapshot
 import dev.comeback.RetryPolicy
@@ -15,7 +16,8 @@ import java.util.concurrent.ConcurrentHashMap
  * - as a tag of this type on a request or call,
  * - by a header ([header]), where an engine in between hands on nothing else; the layer takes the header away.
  *
- * Thread-safe. Reports that come after the attempt ended are not used any more, but a request that was noted before stays noted.
+ * Thread-safe. What of it goes on after it failed, because it ignores its cancellation for instance, can make no request any more that must not be repeated:
+ * the next attempt may make it too. See [sealing].
  *
  * @property clientResendsOff the client must not send again by itself
  * @property connectNanos how long one route's connect may take, where the client's own limit is not shorter; null: the client's own
@@ -40,6 +42,9 @@ public class OuterAttempt(
     /** The keys that layers further in made in this attempt. */
     private var madeKeys: HashSet<String>? = null
 
+    /** What the acting layer goes by, once the attempt is sealed. */
+    private var sealedBy: DriverFacts? = null
+
     /** All that layers further in have reported so far. */
     public val innerRequests: List<InnerRequest>
         @Synchronized
@@ -58,7 +63,24 @@ public class OuterAttempt(
         keyIsMade: Boolean,
     ): InnerRequest {
         if (keyIsMade) keyIsMade(head.key)
-        return InnerRequest(policy, if (keyIsMade || hasMadeKey(head)) head.withoutKey() else head).also(::note)
+        return noted(policy, if (keyIsMade || hasMadeKey(head)) head.withoutKey() else head)
+    }
+
+    /**
+     * [ask]s the core what follows from all that was noted. If its answer [seals] the attempt, each later request is refused that a layer with these [facts] must
+     * not repeat: it was not taken into account, and the next attempt may make it too. A request that comes meanwhile waits for the answer.
+     */
+    @Synchronized
+    internal fun <T> sealing(
+        facts: DriverFacts,
+        ask: (List<InnerRequest>) -> T,
+        seals: (T) -> Boolean,
+    ): T = ask(innerRequests).also { if (seals(it)) sealedBy = facts }
+
+    /** The attempt goes on after all. */
+    @Synchronized
+    public fun unseal() {
+        sealedBy = null
     }
 
     /** A layer further in has made a key, whose header has these [lines], and tells of its request later. */
@@ -74,8 +96,12 @@ public class OuterAttempt(
     private fun hasMadeKey(head: RequestHead) = madeKeys?.let { made -> head.key.any { it in made } } == true
 
     @Synchronized
-    private fun note(request: InnerRequest) {
-        requests = (requests ?: ArrayList(1)).apply { add(request) }
+    private fun noted(
+        policy: RetryPolicy?,
+        head: RequestHead,
+    ): InnerRequest {
+        val sealedBy = sealedBy ?: return InnerRequest(policy, head).also { requests = (requests ?: ArrayList(1)).apply { add(it) } }
+        return InnerRequest(policy, head, isRefused = !sealedBy.mayRepeatInside(policy, head))
     }
 
     /** @suppress */
@@ -182,17 +208,29 @@ public class Block : AutoCloseable {
 /**
  * A request that a layer further in made. Unless [ended] says otherwise, it may have gone out.
  *
+ * @property isRefused its attempt is over, and the next one may make it too: see [goesOut]
  * @suppress
  */
 @InternalComebackApi
 public class InnerRequest internal constructor(
     internal val policy: RetryPolicy?,
     internal val head: RequestHead,
+    private val isRefused: Boolean = false,
 ) {
     /** Whether it is proved that it wrote no head. */
     @Volatile
-    public var sentNothing: Boolean = false
+    public var sentNothing: Boolean = isRefused
         private set
+
+    /**
+     * Nothing of it goes out before this.
+     *
+     * @throws AttemptEndedException if it must not, because it came too late
+     */
+    @Throws(AttemptEndedException::class)
+    public fun goesOut() {
+        if (isRefused) throw AttemptEndedException()
+    }
 
     /** The lines of its answer's Retry-After headers. */
     @Volatile

@@ -13,6 +13,9 @@ import kotlin.concurrent.thread
 import kotlin.coroutines.AbstractCoroutineContextElement
 import kotlin.coroutines.ContinuationInterceptor
 import kotlin.coroutines.CoroutineContext
+import kotlin.coroutines.intrinsics.COROUTINE_SUSPENDED
+import kotlin.coroutines.intrinsics.suspendCoroutineUninterceptedOrReturn
+import kotlin.coroutines.resume
 
 /**
  * In the context of a block of [retry]: layers further in stand down, and tell [outer]. Seen by what suspends, by what blocks on the block's thread, and by
@@ -57,6 +60,18 @@ public class LayerElement(
          */
         public fun of(context: CoroutineContext): OuterAttempt? =
             context[Key]?.outer ?: OuterAttempt.onThisThread?.takeIf { isBlockedFor(it, context) }
+    }
+}
+
+/**
+ * The block is over, and its caller goes on. A coroutine that needs no dispatch may do that inside the last step of the block's own code, on a thread that is still
+ * told to be inside: until it suspends, it is not.
+ */
+internal suspend fun isOutside() {
+    if (OuterAttempt.onThisThread == null) return
+    suspendCoroutineUninterceptedOrReturn<Unit> { caller ->
+        OuterAttempt.inside(null) { caller.resume(Unit) }
+        COROUTINE_SUSPENDED
     }
 }
 

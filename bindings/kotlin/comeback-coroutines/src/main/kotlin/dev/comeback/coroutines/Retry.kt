@@ -39,8 +39,9 @@ import kotlin.time.Duration.Companion.nanoseconds
  * Cancellation of the calling coroutine ends the call at once, as does a `withTimeout` around it; a `withTimeout` inside the block limits one attempt.
  * `attempt_timeout` and `cut_at_deadline` cancel an attempt, which then counts as an [InterruptedIOException]. **A block must cooperate with that**, as `withTimeout`
  * says of its own: a block that suspends in cancellable functions is ended at the limit; one that blocks its thread is not, and the caller waits until it returns
- * (`runInterruptible` makes most blocking calls cancellable). An attempt is not abandoned when the network comes back, because nobody knows what it has sent; give
- * it a limit. Waits suspend on the coroutine's own dispatcher,
+ * (`runInterruptible` makes most blocking calls cancellable). What goes on after its attempt has failed, a callback for instance, can send no request any more that must
+ * not be repeated, because the next attempt may send it too: it gets an [dev.comeback.AttemptEndedException]. An attempt is not abandoned when the network comes
+ * back, because nobody knows what it has sent; give it a limit. Waits suspend on the coroutine's own dispatcher,
  * so `runTest` skips them. Limits run there too, as those of `withTimeout` do: under a test's virtual time they end at once.
  *
  * Inside the block Comeback's other layers stand down (Ktor plugin, OkHttp interceptor and call factory, `comeback-client`, a further `retry`) and report every
@@ -72,13 +73,14 @@ public suspend fun <T> Comeback.retry(
             session.noteAttempt()
             val outer = OuterAttempt()
             val attempted = attempted(session, Attempt(number++, keys), outer, block)
-            val outcome = outcomeOf(attempted, classifier, transportExceptions) { outer.innerRequests + known.innerRequests }
+            isOutside()
+            val outcome = outcomeOf(attempted, classifier, transportExceptions) { known.innerRequests }
             if (outcome == null) session.succeeded()
-            val step = if (outcome == null) NextStep.Deliver else session.failed(outcome)
+            val step = if (outcome == null) NextStep.Deliver else session.failed(outcome, outer)
             val next = if (step is NextStep.Sleep) session.slept(step) else step
             // During the wait too, a request of the last attempt may have gone out.
             if (next is NextStep.Go && !known.forbidsRepetition(facts)) continue
-            if (next is NextStep.Go) session.stopped(StopReason.NotRepeatable)
+            if (next is NextStep.Go) session.stopped(StopReason.NotRepeatable, othersSent = true)
             return attempted.getOrElse { throw it.also(session::attachReportTo) }
         }
     } catch (cancelled: CancellationException) {

@@ -12,6 +12,7 @@ import dev.comeback.driver.Outcome
 import dev.comeback.driver.OuterAttempt
 import dev.comeback.driver.RequestFacts
 import dev.comeback.driver.RequestHead
+import dev.comeback.mayHaveArrived
 import dev.comeback.retryReport
 import kotlinx.coroutines.CompletableDeferred
 import kotlinx.coroutines.CoroutineScope
@@ -34,6 +35,7 @@ import org.junit.jupiter.api.Test
 import org.junit.jupiter.params.ParameterizedTest
 import org.junit.jupiter.params.provider.EnumSource
 import java.io.IOException
+import java.net.ConnectException
 import kotlin.coroutines.Continuation
 import kotlin.coroutines.EmptyCoroutineContext
 import kotlin.coroutines.startCoroutine
@@ -210,11 +212,13 @@ class InsideABlockTest {
                 assertFailsWith<IOException> {
                     ground.comeback.retry(RunTestFixture.STEADY) {
                         blocks++
-                        throw lost()
+                        // By itself proof that nothing has arrived.
+                        throw ConnectException("Connection refused")
                     }
                 }
             assertEquals(1, blocks)
             assertEquals(StopReason.NotRepeatable, thrown.retryReport?.reason)
+            assertEquals(true, thrown.mayHaveArrived)
             assertEquals(false, Block.isAny)
         }
 

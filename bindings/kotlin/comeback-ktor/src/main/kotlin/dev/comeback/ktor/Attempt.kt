@@ -46,7 +46,7 @@ internal class Attempt(
     private val watch = AttemptWatch(this, loop, limit)
 
     /** As layers further in see it. */
-    private val outer = OuterAttempt(facts.clientResendsOff, connectNanos(), limit.inactivityNanos, notedPath)
+    val outer = OuterAttempt(facts.clientResendsOff, connectNanos(), limit.inactivityNanos, notedPath)
 
     private lateinit var caller: Continuation<HttpClientCall>
     private lateinit var ownContext: CoroutineContext
@@ -189,14 +189,13 @@ internal class Attempt(
     /** The request as it left; null if none did. */
     val wentOut: RequestHead? get() = inEngine?.request?.head(facts.keyHeader)
 
-    /** What else was sent for it: by layers further in, and by plugins further in before the last. */
-    val innerRequests: List<InnerRequest>
+    /** What plugins further in sent for it before the last, told as if layers further in had sent it. */
+    val earlierRequests: List<InnerRequest>
         get() {
-            val others = outer.innerRequests
-            if (inEngine?.before == null) return others
+            if (inEngine?.before == null) return emptyList()
             val before = OuterAttempt()
             for (request in earlier) before.request(loop.policy, head(request), keyIsMade = false).ended(request.sentNothing())
-            return others + before.innerRequests
+            return before.innerRequests
         }
 
     /** A key that replaced the call's key does not count. */

@@ -126,9 +126,8 @@ internal class AttemptWatch(
     private fun asked(sentNothing: Boolean): NextStep? =
         synchronized(this) {
             if (isOver || hasHead) return null
-            loop.session.interrupted(sentNothing, loop.body.isUntouched, attempt.innerRequests).also {
-                attempt.isAbandoned =
-                    it is NextStep.Restart
+            loop.session.interrupted(sentNothing, loop.body.isUntouched, attempt.earlierRequests, attempt.outer).also {
+                attempt.isAbandoned = it is NextStep.Restart
             }
         }
 

@@ -27,6 +27,11 @@ internal class Below(
     /** From the start: a plugin further in may send it elsewhere before it enters the engine, or instead. */
     private val whole: InnerRequest = outer.request(policy, request.head(facts.keyHeader), keyIsMade)
     private val call = request.executionContext
+
+    init {
+        whole.goesOut()
+    }
+
     private val madeKey = if (keyIsMade) request.attributes.getOrNull(MadeKey.KEY) else null
     private var inEngine: EngineRequest? = null
     private var innerRequest: InnerRequest? = null
@@ -34,7 +39,7 @@ internal class Below(
     override fun enters(request: HttpRequestBuilder) {
         // From here on it is told by itself.
         if (!setup.isKnownToBeSentElsewhere) whole.ended(sentNothing = true)
-        innerRequest = outer.request(policy, request.head(facts.keyHeader), keyIsMade)
+        innerRequest = outer.request(policy, request.head(facts.keyHeader), keyIsMade).also { it.goesOut() }
         inEngine = setup.engine.entered(request, outer, facts, outer.path, body = null, job = null, before = inEngine)
     }
 

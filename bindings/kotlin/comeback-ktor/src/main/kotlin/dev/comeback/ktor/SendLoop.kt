@@ -311,8 +311,9 @@ internal class SendLoop(
                 bodyUntouched = body.isUntouched,
                 overrule = overrule,
                 wentOut = attempt.wentOut,
-                inner = attempt.innerRequests,
+                inner = attempt.earlierRequests,
             ),
+            attempt.outer,
         )
     }
 
@@ -339,9 +340,10 @@ internal class SendLoop(
                 bodyUntouched = body.isUntouched,
                 overrule = if (body.isChanged) null else hooks.classify(attempt.request, null, failure),
                 wentOut = attempt.wentOut,
-                inner = attempt.innerRequests,
+                inner = attempt.earlierRequests,
                 bodySpent = body.isChanged,
             ),
+            attempt.outer,
         )
     }
 

@@ -21,6 +21,9 @@ internal enum class Made {
     /** In a `runBlocking` on the block's thread. */
     IN_RUN_BLOCKING,
 
+    /** By the callback of another call that the block enqueued, when the attempt has failed: the block ignores its end. */
+    PAST_ITS_END,
+
     /** In a scope of its own, whose result the block awaits. The layer further in cannot know, and acts too. */
     IN_SCOPE,
 
@@ -210,6 +213,9 @@ internal data class Cell(
 
     /** Beneath the policy, where a pooled connection broke. A key is enough for the single request, though not for the block around it. */
     val clientMayResend: Boolean get() = preset != Preset.PAYMENT && driver.isOkHttp && send != Send.POST
+
+    /** The block that ignores its end is cut by its limit; else it fails by itself. */
+    val isCut: Boolean get() = made == Made.PAST_ITS_END && fault == Fault.LATE && preset.limitsAttempts
 
     val carriesKey: Boolean get() = send != Send.GET && send != Send.POST
 

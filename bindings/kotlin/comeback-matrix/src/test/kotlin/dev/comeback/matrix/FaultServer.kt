@@ -64,6 +64,9 @@ internal class FaultServer(
     val base: String = "http://127.0.0.1:${socket.localPort}"
     val mainUrl: String = if (cell.fault == Fault.REFUSED) REFUSED_URL else "$base/main"
     val warmUrl: String = "$base/warm"
+
+    /** Answered after the attempt's end. */
+    val lateUrl: String = "$base/late"
     val tokenUrl: String = if (cell.inner.refresh == Refresh.REFUSED) "$REFUSED_URL/token" else "$base/token"
 
     init {
@@ -117,6 +120,7 @@ internal class FaultServer(
         return when (path) {
             "/main" -> if (cell.inner.refresh != null && !arrival.hasToken) unauthorized(connection) else doFault(connection)
             "/token" -> refresh(connection)
+            "/late" -> isOver.await(if (cell.isCut) 2 * LATE_LIMIT_MILLIS else SOON_MILLIS, MILLISECONDS).let { write(connection, 200) }
             else -> write(connection, 200)
         }
     }
@@ -207,6 +211,7 @@ internal class FaultServer(
     internal companion object {
         private const val BACKLOG = 50
         private const val HEAD_MILLIS = 15L
+        private const val SOON_MILLIS = 15L
         const val REFRESH_LIMIT_MILLIS = 100L
         private val LOOPBACK = InetAddress.getByName("127.0.0.1")
 

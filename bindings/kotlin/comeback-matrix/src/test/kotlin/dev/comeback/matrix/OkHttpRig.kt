@@ -58,16 +58,29 @@ internal class OkHttpRig(
     override suspend fun call(key: String?): Answer {
         val response =
             when {
-                cell.made == Made.BEFORE -> before.remove().await()
+                cell.made == Made.BEFORE -> {
+                    before.remove().await()
+                }
 
-                cell.made == Made.IN_CALLBACK -> fromCallback { calls.newCall(request(key)) }.await()
+                cell.made == Made.IN_CALLBACK -> {
+                    fromCallback { calls.newCall(request(key)) }.await()
+                }
 
-                cell.driver == Driver.INTERCEPTOR && cell.made == Made.IN_RUN_BLOCKING -> calls.newCall(request(key)).execute()
+                cell.driver == Driver.INTERCEPTOR && (cell.made == Made.IN_RUN_BLOCKING || cell.made == Made.PAST_ITS_END) -> {
+                    calls
+                        .newCall(
+                            request(key),
+                        ).execute()
+                }
 
                 // Who gives up on a call that blocks interrupts its thread.
-                cell.driver == Driver.INTERCEPTOR -> runInterruptible(Dispatchers.IO) { calls.newCall(request(key)).execute() }
+                cell.driver == Driver.INTERCEPTOR -> {
+                    runInterruptible(Dispatchers.IO) { calls.newCall(request(key)).execute() }
+                }
 
-                else -> calls.newCall(request(key)).await()
+                else -> {
+                    calls.newCall(request(key)).await()
+                }
             }
         return response.use {
             it.body.string()
@@ -150,6 +163,8 @@ private val BASE: OkHttpClient by lazy {
 private val CACHE: Cache by lazy { Cache(Files.createTempDirectory("matrix").toFile(), 10L shl 20) }
 
 /** As an app would have it without Comeback. */
+internal fun plainClient(): OkHttpClient = BASE
+
 internal fun plainClient(cell: Cell): OkHttpClient {
     if (cell.fault != Fault.LATE || cell.preset.limitsAttempts) return BASE
     return BASE.newBuilder().readTimeout(LATE_LIMIT_MILLIS, MILLISECONDS).build()

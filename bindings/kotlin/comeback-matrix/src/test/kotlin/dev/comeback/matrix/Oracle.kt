@@ -74,7 +74,7 @@ internal fun judge(played: Played): List<Violation> {
         val counted = played.finished.singleOrNull()?.counted
         check(counted == null || counted >= expected, Rule.LIVE) { "$counted attempts, not $expected" }
     }
-    if (cell.fault == Fault.OK && cell.inner.isTransparent) {
+    if (cell.fault == Fault.OK && cell.inner.isTransparent && cell.made != Made.PAST_ITS_END) {
         check(played.answer?.status == 200, Rule.LIVE) { "no answer: ${played.thrown}" }
     }
     check(!isFault(played.thrown), Rule.FAULT) { played.thrown.toString() }
@@ -98,7 +98,7 @@ private fun report(played: Played): RetryReport? = played.answer?.report ?: play
 private fun liveness(played: Played): Int? {
     val cell = played.cell
     // What is told to every block ends others' blocks too.
-    if (!cell.inner.isTransparent || cell.made.isUnknown) return null
+    if (!cell.inner.isTransparent || cell.made.isUnknown || cell.made == Made.PAST_ITS_END) return null
     // A call that blocks the block's thread outlasts the attempt's limit: its answer is there then, and is taken.
     val outlasts =
         cell.outer == Outer.RETRY && cell.preset.limitsAttempts && (cell.driver == Driver.INTERCEPTOR || cell.made == Made.IN_RUN_BLOCKING)

@@ -75,9 +75,9 @@ internal suspend fun play(
                     if (cancelAfterMillis ==
                         null
                     ) {
-                        call(cell, rig, label)
+                        call(cell, rig, server, label)
                     } else {
-                        withTimeoutOrNull(cancelAfterMillis) { call(cell, rig, label) }
+                        withTimeoutOrNull(cancelAfterMillis) { call(cell, rig, server, label) }
                     }
                 }
             Playing(cell, label, server, answer, null)
@@ -96,15 +96,18 @@ internal class Hung(
 private suspend fun call(
     cell: Cell,
     rig: Rig,
+    server: FaultServer,
     label: String,
 ): Answer {
     val key = "caller's".takeIf { cell.send == Send.POST_KEYED }
     if (cell.outer == Outer.NOTHING) return rig.call(key)
     rig.prepare(key)
+    val unended = Unended(cell, server)
     return Comebacks.first.retry(cell.policy, ANSWERS, label) { attempt ->
         val inside = if (cell.send == Send.POST_ATTEMPT_KEY) attempt.key() else key
         when (cell.made) {
             Made.IN_RUN_BLOCKING -> runBlocking { rig.call(inside) }
+            Made.PAST_ITS_END -> unended.attempt { rig.call(inside) }
             Made.IN_SCOPE -> SCOPE.async { rig.call(inside) }.await()
             else -> rig.call(inside)
         }

@@ -130,6 +130,7 @@ internal class AsyncLoop(
 
     /** The one attempt of a call that goes as without us. */
     fun passed(chain: Interceptor.Chain): Response {
+        inner?.goesOut()
         val code = inner?.let { setup.codeOf(chain, AttemptEntry) } ?: return chain.proceed(chain.request())
         return inner.proceed(chain, CallLayer.of(chain.call()), code)
     }

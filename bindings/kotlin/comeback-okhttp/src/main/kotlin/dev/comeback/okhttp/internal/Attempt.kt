@@ -287,10 +287,12 @@ internal class Attempt(
     private fun isGivenUp(record: CallRecord): Boolean {
         val where = exit.get()
         val sentNothing = where == INSIDE && !record.mayBeSentElsewhere
-        when (val step = record.session.interrupted(sentNothing, record.isBodyUntouched, record.innerRequests)) {
+        val outer = record.outer
+        when (val step = record.session.interrupted(sentNothing, record.isBodyUntouched, outer = outer)) {
             is NextStep.Restart -> {
                 if (exit.compareAndSet(where, CLOSED)) return true
                 // It went out in between, and may be one that must not go twice: so it is what the core takes for the new attempt.
+                outer.unseal()
                 ask(at = time.nanos())
             }
 

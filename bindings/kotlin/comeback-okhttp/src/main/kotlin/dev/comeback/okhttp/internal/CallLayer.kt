@@ -2,7 +2,6 @@
 package dev.comeback.okhttp.internal
 
 import dev.comeback.driver.AttemptSource
-import dev.comeback.driver.InnerRequest
 import dev.comeback.driver.OuterAttempt
 import okhttp3.Call
 import okhttp3.Dns
@@ -96,9 +95,6 @@ internal class CallLayer : AttemptSource {
     /** Those that left before [lastOut] in this attempt, redirects for instance. */
     val earlierOut: List<Request> get() = rare?.earlierOut.orEmpty()
 
-    /** What layers further in told of in this attempt. Any thread may ask. */
-    val innerRequests: List<InnerRequest> get() = rare?.attempt?.innerRequests.orEmpty()
-
     /** Whether Comeback is at work on the call just now. */
     val isActive: Boolean get() = state == ACTIVE
 
@@ -126,7 +122,8 @@ internal class CallLayer : AttemptSource {
         }
     }
 
-    /** The attempt as layers further in see it. */
+    /** The attempt as layers further in see it. Any thread may ask: one that was left alone does, and one that settles the attempt meanwhile. */
+    @Synchronized
     override fun attempt(): OuterAttempt = rare().run { attempt ?: OuterAttempt().also { attempt = it } }
 
     /** [request] is about to leave. */

@@ -11,9 +11,9 @@ import dev.comeback.driver.CallNetwork
 import dev.comeback.driver.CallSession
 import dev.comeback.driver.ConnectionAge
 import dev.comeback.driver.DriverFacts
-import dev.comeback.driver.InnerRequest
 import dev.comeback.driver.NextStep
 import dev.comeback.driver.Outcome
+import dev.comeback.driver.OuterAttempt
 import dev.comeback.driver.Promise
 import dev.comeback.driver.RequestFacts
 import dev.comeback.driver.RequestHead
@@ -116,8 +116,8 @@ internal class CallRecord(
 
     private val replay = request.body?.takeIf { it.isReplayable() }?.let(::Replay)
 
-    /** What layers further in told of in this attempt. */
-    val innerRequests: List<InnerRequest> get() = layer.innerRequests
+    /** The attempt as layers further in see it. */
+    val outer: OuterAttempt get() = layer.attempt()
 
     /** An attempt begins; [layer] is its call's. */
     fun attemptBegins(layer: CallLayer) {
@@ -240,8 +240,8 @@ internal class CallRecord(
                 bodyUntouched = isBodyUntouched,
                 overrule = overrule,
                 wentOut = wentOut,
-                inner = innerRequests,
             ),
+            outer,
         )
     }
 
@@ -270,9 +270,9 @@ internal class CallRecord(
                 bodyUntouched = isBodyUntouched,
                 overrule = if (bodyDiffers) null else hooks.classify(request, failed.exception),
                 wentOut = wentOut,
-                inner = innerRequests,
                 bodySpent = bodyDiffers,
             ),
+            outer,
         )
     }
 
@@ -324,9 +324,9 @@ internal class CallRecord(
                 bodyUntouched = outlivesCut && isBodyUntouched,
                 overrule = overrule,
                 wentOut = wentOut,
-                inner = innerRequests,
                 bodySpent = replay?.differs == true,
             ),
+            outer,
         )
     }
 
@@ -346,10 +346,10 @@ internal class CallRecord(
                 bodyUntouched = leftAlone.ranNothing || isBodyUntouched,
                 overrule = hooks.classify(request, thrown),
                 wentOut = if (sentNothing) null else wentOut(layer.lastOut),
-                inner = innerRequests,
                 // Two attempts must not write one body at the same time.
                 bodySpent = !leftAlone.sentNothing && !isBodyLetGo(),
             ),
+            outer,
         )
     }
 

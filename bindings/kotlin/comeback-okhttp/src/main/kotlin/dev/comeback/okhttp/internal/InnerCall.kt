@@ -1,6 +1,7 @@
 // A call inside an attempt of a layer further out: this layer stands down, and reports the request to it.
 package dev.comeback.okhttp.internal
 
+import dev.comeback.AttemptEndedException
 import dev.comeback.RetryPolicy
 import dev.comeback.driver.AttemptSource
 import dev.comeback.driver.Block
@@ -41,11 +42,16 @@ internal class InnerCall(
     /** Another request, which is told by itself, goes in its place. */
     fun isReplaced(): Unit = innerRequest.ended(sentNothing = true)
 
+    /** Nothing of it goes out before this. */
+    @Throws(AttemptEndedException::class)
+    fun goesOut(): Unit = innerRequest.goesOut()
+
     fun proceed(
         chain: Interceptor.Chain,
         layer: CallLayer,
         code: ClientCode,
     ): Response {
+        goesOut()
         if (!layer.enter()) return chain.proceed(chain.request())
         try {
             layer.attemptBegins(outer)
@@ -98,6 +104,7 @@ internal fun tellOnSameCall(
     val policy = setup.policyFor(request)
     val facts = policy.driverFacts ?: return chain.proceed(request)
     val innerRequest = layer.attempt().request(policy, headOf(request, facts), keyIsMade = false)
+    innerRequest.goesOut()
     try {
         return chain.proceed(request)
     } catch (thrown: IOException) {
