@@ -7,7 +7,6 @@ use crate::event::{Event, Events, Reason};
 use crate::instant::{MILLISECOND, nanos};
 use crate::outcome::{FailureKind, Outcome, OutcomeClass, What, classify};
 use crate::policy::RetryPolicy;
-use crate::retry_after::hint;
 
 /// The answer of [`decide`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -160,9 +159,9 @@ pub(crate) fn decide_after(
 fn floor(outcome: &Outcome<'_>, signals: &Signals) -> (Floor, i64) {
     let (by, length) = match outcome.what {
         // Of a block's failure too: a server told one of its inner requests how long to wait.
-        _ if !outcome.retry_after.is_empty() => {
-            let hint = hint(outcome.retry_after, outcome.date, signals.wall_ms);
-            (Floor::Server, hint.unwrap_or(0))
+        _ if outcome.has_server_wait() => {
+            let wait = outcome.longest_server_wait(signals.wall_ms);
+            (Floor::Server, wait.unwrap_or(0))
         }
         What::Failure(FailureKind::Dns) => (Floor::LookUp, nanos(outcome.look_up)),
         What::Status(_) | What::Failure(_) => return (Floor::None, 0),

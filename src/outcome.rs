@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::policy::{Repeat, RetryPolicy};
 use crate::request::{RequestFacts, may_repeat};
-use crate::retry_after::trim;
+use crate::retry_after::{hint, trim, whole_milliseconds};
 
 /// What failed, as the driver saw it. The first group never reached the server, the second may have, and the third is not worth another attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -212,8 +212,11 @@ pub enum OutcomeClass {
 pub struct Outcome<'a> {
     /// The status, or the kind of the failure.
     pub what: What,
-    /// The lines of `Retry-After`, in any order: of the answer, or of the answers that inner requests got when the attempt as a whole has none.
+    /// The lines of the answer's `Retry-After`, in any order.
     pub retry_after: &'a [&'a str],
+    /// How long a server asked not to be tried again, where that is known as a length: said by the app, or read from the answers that inner requests
+    /// got. It is rounded up to a whole millisecond. The longest of it and the lines applies.
+    pub server_wait: Option<Duration>,
     /// The response's own `Date`.
     pub date: Option<&'a str>,
     /// The value of the header that the policy names as the server's explicit word.
@@ -314,10 +317,22 @@ impl<'a> Outcome<'a> {
         outcome
     }
 
+    /// Whether a server said how long to wait, readable or not.
+    pub(crate) fn has_server_wait(&self) -> bool {
+        self.server_wait.is_some() || !self.retry_after.is_empty()
+    }
+
+    /// How long a server asked to wait, in nanoseconds: the longest of all that can be read. `wall_ms` is for dates.
+    pub(crate) fn longest_server_wait(&self, wall_ms: Option<i64>) -> Option<i64> {
+        let known = self.server_wait.map(whole_milliseconds);
+        hint(self.retry_after, self.date, wall_ms).max(known)
+    }
+
     const fn of(what: What) -> Outcome<'a> {
         Outcome {
             what,
             retry_after: &[],
+            server_wait: None,
             date: None,
             should_retry: None,
             look_up: Duration::ZERO,
@@ -414,5 +429,39 @@ fn class_of_status(
         OutcomeClass::TransientStatus
     } else {
         OutcomeClass::PermanentStatus
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_of_what_a_server_said_and_of_the_known_length_applies_in_whole_milliseconds() {
+        let wait = |lines: &[&str], known: Option<Duration>| {
+            let outcome = Outcome {
+                retry_after: lines,
+                server_wait: known,
+                ..Outcome::response(503)
+            };
+            outcome.longest_server_wait(None)
+        };
+        assert_eq!(wait(&[], None), None);
+        assert_eq!(wait(&["junk"], None), None);
+        assert_eq!(
+            wait(&["1"], Some(Duration::from_millis(500))),
+            Some(1_000_000_000)
+        );
+        assert_eq!(
+            wait(&["1"], Some(Duration::from_secs(2))),
+            Some(2_000_000_000)
+        );
+        assert_eq!(wait(&[], Some(Duration::ZERO)), Some(0));
+        assert_eq!(wait(&[], Some(Duration::from_nanos(1))), Some(1_000_000));
+        assert_eq!(
+            wait(&[], Some(Duration::from_nanos(1_250_000_001))),
+            Some(1_251_000_000)
+        );
+        assert_eq!(wait(&[], Some(Duration::MAX)), Some(i64::MAX));
     }
 }

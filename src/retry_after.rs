@@ -13,7 +13,7 @@
 
 use std::time::Duration;
 
-use crate::instant::{MILLISECOND, SECOND, duration};
+use crate::instant::{MILLISECOND, SECOND, duration, nanos};
 
 const DAY_MS: i64 = 86_400_000;
 
@@ -39,6 +39,15 @@ pub(crate) fn hint(lines: &[&str], date: Option<&str>, wall_ms: Option<i64>) -> 
             })
         })
         .max()
+}
+
+/// A length in nanoseconds, rounded up to the next millisecond as a line's decimal fraction is.
+pub(crate) fn whole_milliseconds(length: Duration) -> i64 {
+    let exact = nanos(length);
+    match exact % MILLISECOND {
+        0 => exact,
+        rest => exact.saturating_add(MILLISECOND - rest),
+    }
 }
 
 /// Optional white space of a header value (RFC 9110, 5.6.3).

@@ -102,8 +102,7 @@ impl Backoff {
         } = &mut *round.0;
         let connectivity = waiter.connectivity().clone();
         session.begin_round(&connectivity);
-        let (next, _) =
-            heeded(verdict).as_outcome(|outcome| session.failed(policy, outcome, &connectivity));
+        let (next, _) = session.failed(policy, &heeded(verdict).outcome(), &connectivity);
         let mut by = WokenBy::Timer;
         let next = match next {
             NextStep::Sleep { .. } => {

@@ -292,7 +292,7 @@ where
         _inner: &[InnerRequest],
         decide: impl FnOnce(&Outcome<'_>) -> T,
     ) -> T {
-        self.classify.verdict(output).as_outcome(decide)
+        decide(&self.classify.verdict(output).outcome())
     }
 
     fn superseded(&mut self, output: O::Output) {

@@ -11,17 +11,15 @@ use crate::call::{ASK_WITHIN, Call, Limit, Signals, Waiting, first_limit};
 use crate::connectivity::Snapshot;
 use crate::decide::{Decision, decide_after};
 use crate::event::{CancelKind, End, Event, Events, Reason, Report};
-use crate::instant::Instant;
+use crate::instant::{Instant, duration};
 use crate::interrupt::{Interruption, interrupt};
 use crate::outcome::{Evidence, FailureKind, Outcome, OutcomeClass, What};
 use crate::policy::RetryPolicy;
 use crate::request::RequestFacts;
 use crate::resume::{Resumed, resume};
-use crate::retry_after::retry_after;
 
 use super::connectivity::Connectivity;
 use super::layer::{Attempting, OuterAttempt, OuterEntry, with_inner};
-use super::verdict::as_line;
 
 /// What a driver does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -308,12 +306,9 @@ impl CallSession {
             _ => return (NextStep::Stop(Reason::Internal), Events::none()),
         };
         let (inner, asked) = self.layer.inner_requests();
-        let asked = asked.map(as_line);
-        let own = outcome.retry_after.iter().copied();
-        let waits: SmallVec<[&str; 2]> = own.chain(asked.as_deref()).collect();
         let sent_nothing = outcome.evidence.sent_nothing;
         let outcome = &Outcome {
-            retry_after: &waits,
+            server_wait: outcome.server_wait.max(asked),
             evidence: with_inner(&outcome.evidence, &inner),
             ..*outcome
         };
@@ -482,7 +477,7 @@ fn asked_wait(outcome: &Outcome<'_>, signals: &Signals, events: &Events) -> Opti
         let transient = OutcomeClass::TransientStatus;
         matches!(event, Event::AttemptFailed { class, .. } if *class == transient)
     });
-    let wait = || retry_after(outcome.retry_after, outcome.date, signals.wall_ms);
+    let wait = || outcome.longest_server_wait(signals.wall_ms).map(duration);
     is_transient.then(wait).flatten()
 }
 

@@ -82,53 +82,22 @@ impl Verdict {
         }
     }
 
-    /// Hands itself on as the core's outcome.
-    pub(super) fn as_outcome<T>(self, hear: impl FnOnce(&Outcome<'_>) -> T) -> T {
+    /// As the core's outcome.
+    pub(super) fn outcome(self) -> Outcome<'static> {
         match self {
-            Verdict::Failed(kind) => hear(&Outcome::failure(kind)),
+            Verdict::Failed(kind) => Outcome::failure(kind),
             Verdict::Unproven(kind) => {
                 let mut outcome = Outcome::failure(kind);
                 outcome.evidence.sent_nothing = false;
-                hear(&outcome)
+                outcome
             }
             Verdict::Status {
                 status,
-                retry_after: None,
-            } => hear(&Outcome::response(status)),
-            Verdict::Status {
-                status,
-                retry_after: Some(length),
-            } => hear(&Outcome {
-                retry_after: &[&as_line(length)],
+                retry_after,
+            } => Outcome {
+                server_wait: retry_after,
                 ..Outcome::response(status)
-            }),
+            },
         }
-    }
-}
-
-/// A length as a line of `Retry-After`: seconds with a decimal fraction. The reader rounds it up to milliseconds.
-pub(super) fn as_line(length: Duration) -> String {
-    format!("{}.{:09}", length.as_secs(), length.subsec_nanos())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::retry_after::retry_after;
-
-    #[test]
-    fn a_length_becomes_a_line_that_reads_as_the_same_length() {
-        for length in [
-            Duration::from_millis(1),
-            Duration::from_millis(1_250),
-            Duration::from_secs(86_400),
-        ] {
-            let read = Verdict::overloaded(length)
-                .as_outcome(|outcome| retry_after(outcome.retry_after, outcome.date, None));
-            assert_eq!(read, Some(length));
-        }
-        let longest = Verdict::overloaded(Duration::MAX)
-            .as_outcome(|outcome| retry_after(outcome.retry_after, outcome.date, None));
-        assert!(longest > Some(Duration::from_secs(86_400)));
     }
 }

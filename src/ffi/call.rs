@@ -216,6 +216,7 @@ pub fn decide(input: DecideInput) -> Result<Answer, BoundaryProblem> {
     let outcome = Outcome {
         what,
         retry_after: &lines,
+        server_wait: None,
         date: input.date.as_deref(),
         should_retry: input.should_retry.as_deref(),
         look_up: duration(input.look_up),

@@ -124,32 +124,31 @@ impl<R, F: RoundOperation<R>, C: Classify<F::Error>, N> Rounds<'_, R, F, C, N> {
                 may_have_arrived: true,
             };
         };
-        let weighed = verdict.as_outcome(|outcome| {
-            let evidence = with_inner(&outcome.evidence, inner);
-            let class = classify(
-                self.policy,
-                &self.request,
-                &Outcome {
-                    evidence,
-                    ..*outcome
-                },
-            );
-            let is_status = matches!(outcome.what, What::Status(_));
-            Weighed {
-                reason: match class {
-                    OutcomeClass::Success
-                    | OutcomeClass::PermanentStatus
-                    | OutcomeClass::PermanentFailure => Some(Reason::Permanent),
-                    OutcomeClass::NeverSent => None,
-                    OutcomeClass::TransientStatus | OutcomeClass::InDoubt => {
-                        let may = evidence.may_repeat(self.policy, &self.request);
-                        (!may).then_some(Reason::NotRepeatable)
-                    }
-                },
-                in_doubt: class == OutcomeClass::InDoubt,
-                may_have_arrived: is_status || !evidence.is_never_sent(),
-            }
-        });
+        let outcome = verdict.outcome();
+        let evidence = with_inner(&outcome.evidence, inner);
+        let class = classify(
+            self.policy,
+            &self.request,
+            &Outcome {
+                evidence,
+                ..outcome
+            },
+        );
+        let is_status = matches!(outcome.what, What::Status(_));
+        let weighed = Weighed {
+            reason: match class {
+                OutcomeClass::Success
+                | OutcomeClass::PermanentStatus
+                | OutcomeClass::PermanentFailure => Some(Reason::Permanent),
+                OutcomeClass::NeverSent => None,
+                OutcomeClass::TransientStatus | OutcomeClass::InDoubt => {
+                    let may = evidence.may_repeat(self.policy, &self.request);
+                    (!may).then_some(Reason::NotRepeatable)
+                }
+            },
+            in_doubt: class == OutcomeClass::InDoubt,
+            may_have_arrived: is_status || !evidence.is_never_sent(),
+        };
         if weighed.reason.is_none() {
             round.hear(verdict);
         }
@@ -294,7 +293,7 @@ where
                 }
             }
         }
-        round.0.unwrap_or(Verdict::ANSWER).as_outcome(decide)
+        decide(&round.0.unwrap_or(Verdict::ANSWER).outcome())
     }
 
     fn rest(&mut self) {
