@@ -7,14 +7,15 @@
 
 mod problem;
 
+mod answer;
 mod call;
 mod hub;
 mod policy;
 
+pub use answer::{Answer, AnswerKind, EndEvent, EndReason, FailedEvent, ResumedEvent, WaitEvent};
 pub use call::{
-    Answer, AnswerKind, BeginInput, DecideInput, EndEvent, EndReason, FailedEvent, InterruptInput,
-    RequestHead, ResumeInput, ResumedEvent, ToldRequest, WaitEvent, begin, decide, interrupt,
-    resume,
+    BeginInput, DecideInput, InterruptInput, RequestHead, ResumeInput, ToldRequest, begin, decide,
+    interrupt, resume,
 };
 pub use hub::{ConnectivityHub, NetworkSnapshot};
 pub use policy::{
