@@ -9,6 +9,7 @@ use std::cell::Cell;
 use std::time::{Duration, SystemTime};
 
 use backon::{BackoffBuilder, ExponentialBuilder};
+use comeback::draw::{Purpose, bounds, uniform, window_at, word};
 use comeback::*;
 use divan::{Bencher, black_box};
 use retry_policies::{RetryPolicy as _, policies::ExponentialBackoff};

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::backoff::{Purpose, uniform, word};
 use crate::connectivity::Snapshot;
+use crate::draw::{Purpose, uniform, word};
 use crate::event::{End, Event, Events, PlannedWait, Reason, WaitReason};
 use crate::instant::{Instant, SECOND, duration};
 use crate::policy::{BEFORE_DEADLINE, Offline, RetryPolicy, Wake};
@@ -58,6 +58,7 @@ impl Snapshot {
 
 /// What an attempt may take, from its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Limit {
     /// Until the response head, hard.
     pub hard: Option<Duration>,
@@ -67,6 +68,7 @@ pub struct Limit {
 
 /// A decision and the events it makes, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Step<D> {
     /// What to do.
     pub decision: D,
@@ -83,6 +85,7 @@ impl<D> Step<D> {
 
 /// Wait, then ask `resume`.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Sleep {
     /// What to ask with.
     pub waiting: Waiting,

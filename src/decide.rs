@@ -1,8 +1,8 @@
 //! A failed attempt: does the call go again, and when?
 
-use crate::backoff::{Purpose, Range, word};
 use crate::call::{Call, Floor, Signals, Sleep, Step, Waiting, fails_fast, time_over};
 use crate::connectivity::Snapshot;
+use crate::draw::{Purpose, Range, word};
 use crate::event::{Event, Events, Reason};
 use crate::instant::{MILLISECOND, nanos};
 use crate::outcome::{FailureKind, Outcome, OutcomeClass, What, classify};

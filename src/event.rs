@@ -117,6 +117,7 @@ pub enum WaitReason {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "uniffi", derive(uniffi::Enum))]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum WokenBy {
     /// The timer.
     Timer,
@@ -152,6 +153,7 @@ pub enum Event {
 
 /// A wait as it was planned. All lengths count from the failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct PlannedWait {
     /// When the next attempt starts. For a park: when its probe is made, or, without a probe, when the call stops.
     pub planned: Duration,
@@ -165,6 +167,7 @@ pub struct PlannedWait {
 
 /// How a wait ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ResumedWait {
     /// What the latest [`Event::WaitPlanned`] said.
     pub planned: Duration,
@@ -176,6 +179,7 @@ pub struct ResumedWait {
 
 /// How a call ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct End {
     /// Why it stopped; `None` if the last outcome is the call's answer.
     pub reason: Option<Reason>,
@@ -216,10 +220,26 @@ impl Events {
 
 impl IntoIterator for Events {
     type Item = Event;
-    type IntoIter = std::iter::Flatten<std::array::IntoIter<Option<Event>, 2>>;
+    type IntoIter = IntoEvents;
 
-    fn into_iter(self) -> Self::IntoIter {
-        self.0.into_iter().flatten()
+    fn into_iter(self) -> IntoEvents {
+        IntoEvents(self.0.into_iter().flatten())
+    }
+}
+
+/// The [`Events`] of a step, one by one.
+#[derive(Clone, Debug)]
+pub struct IntoEvents(std::iter::Flatten<std::array::IntoIter<Option<Event>, 2>>);
+
+impl Iterator for IntoEvents {
+    type Item = Event;
+
+    fn next(&mut self) -> Option<Event> {
+        self.0.next()
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.0.size_hint()
     }
 }
 
@@ -231,6 +251,7 @@ impl IntoIterator for Events {
 /// attempts after 2104 ms, 3 counted; failed [503, reset, 503]
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Report {
     /// The failed attempts in order.
     pub attempts: Vec<FailedAttempt>,
@@ -242,6 +263,7 @@ pub struct Report {
 
 /// One failed attempt of a [`Report`] and what followed it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct FailedAttempt {
     /// The class of its outcome.
     pub class: OutcomeClass,

@@ -21,7 +21,7 @@
 //! - [`Hub`] turns the platform's network callbacks into the [`Snapshot`] that comes with every question.
 //! - [`Event`]s say what happened; a [`Report`] is a call's events in one value.
 //!
-//! What those rest on ([`classify`], [`may_repeat`], [`retry_after`], [`window_at`], [`bounds`], [`word`], [`uniform`]) is public, because
+//! What those rest on ([`classify`], [`may_repeat`], [`retry_after`], the module [`draw`]) is public, because
 //! the stored form of a call depends on it and other languages test against it.
 //!
 //! There are no default features. `tokio` adds the executor: any future (`operation.retry(&policy).await`), batches, endless loops; see the module
@@ -87,6 +87,8 @@ mod instant;
 
 mod policy;
 
+pub mod draw;
+
 mod backoff;
 mod loopback;
 mod request;
@@ -117,13 +119,13 @@ pub mod stored;
 #[doc(hidden)]
 pub mod ffi;
 
-pub use backoff::{Bounds, Purpose, Schedule, Waits, bounds, splitmix64, uniform, window_at, word};
+pub use backoff::{Schedule, Waits};
 pub use call::{Call, Limit, Signals, Sleep, Step, Waiting, first_limit};
 pub use connectivity::{Hub, Network, NetworkState, Snapshot};
 pub use decide::{Decision, decide};
 pub use event::{
-    CancelKind, End, Event, Events, FailedAttempt, PlannedWait, Reason, Report, ResumedWait,
-    WaitReason, WokenBy,
+    CancelKind, End, Event, Events, FailedAttempt, IntoEvents, PlannedWait, Reason, Report,
+    ResumedWait, WaitReason, WokenBy,
 };
 #[cfg(feature = "tokio")]
 pub use execute::{
@@ -137,9 +139,11 @@ pub use instant::Instant;
 pub use interrupt::{Interruption, interrupt};
 pub use loopback::is_loopback;
 pub use outcome::{Evidence, FailureKind, InnerRequest, Outcome, OutcomeClass, What, classify};
+#[cfg(feature = "uniffi")]
+pub use policy::ClientResends;
 pub use policy::{
-    ClientResends, Forgiving, Jitter, KeyForm, KeyRule, Offline, PolicyBuilder, PolicyError,
-    Repeat, RetryPolicy, Wake, Window,
+    Forgiving, Jitter, KeyForm, KeyRule, Offline, PolicyBuilder, PolicyError, Repeat, RetryPolicy,
+    Wake, Window,
 };
 pub use request::{DriverFacts, Method, RequestFacts, may_repeat};
 pub use resume::{Go, Resumed, resume};

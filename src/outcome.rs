@@ -64,7 +64,7 @@ pub enum FailureKind {
 
 impl FailureKind {
     /// All kinds.
-    pub const ALL: [FailureKind; 21] = [
+    pub const ALL: &'static [FailureKind] = &[
         FailureKind::Dns,
         FailureKind::ConnectRefused,
         FailureKind::ConnectUnreachable,
@@ -171,7 +171,8 @@ impl FailureKind {
     /// The kind of this name.
     pub fn from_name(name: &str) -> Option<FailureKind> {
         FailureKind::ALL
-            .into_iter()
+            .iter()
+            .copied()
             .find(|kind| kind.name() == name)
     }
 }

@@ -390,6 +390,7 @@ impl RetryPolicy {
     }
 
     /// What becomes of the client's own re-sends.
+    #[cfg_attr(not(feature = "uniffi"), doc(hidden))] // the Rust executor's client never re-sends by itself
     pub fn client_resends(&self) -> ClientResends {
         self.client_resends
     }

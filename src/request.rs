@@ -10,6 +10,7 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 #[allow(missing_docs)] // RFC 9110 and RFC 5789 say what they are
+#[non_exhaustive]
 pub enum Method {
     Get,
     Head,
@@ -25,7 +26,7 @@ pub enum Method {
 
 impl Method {
     /// All methods that have a name here.
-    pub const NAMED: [Method; 8] = [
+    pub const NAMED: &'static [Method] = &[
         Method::Get,
         Method::Head,
         Method::Options,
@@ -39,7 +40,8 @@ impl Method {
     /// The method of this name; methods are case-sensitive (RFC 9110, 9.1).
     pub fn parse(name: &str) -> Method {
         Method::NAMED
-            .into_iter()
+            .iter()
+            .copied()
             .find(|method| method.name() == name)
             .unwrap_or(Method::Other)
     }
@@ -193,7 +195,8 @@ impl DriverFacts {
                 ..RequestFacts::new(*method)
             };
             Method::NAMED
-                .into_iter()
+                .iter()
+                .copied()
                 .filter(|method| may_repeat(policy, &facts(method)))
                 .collect()
         };
@@ -202,7 +205,8 @@ impl DriverFacts {
             repeatable_keyed: repeatable(true, false),
             repeatable_conditional: repeatable(false, true),
             make_key: Method::NAMED
-                .into_iter()
+                .iter()
+                .copied()
                 .filter(|method| makes_key(policy, *method))
                 .collect(),
             key_header: policy.key.header.clone(),

@@ -18,6 +18,7 @@ pub enum Resumed {
 
 /// The next attempt starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Go {
     /// The call whose attempt is in flight now.
     pub call: Call,

@@ -159,7 +159,7 @@ async fn a_servers_wish_is_a_floor_that_no_edge_ends() {
 async fn whatever_is_said_of_a_failure_the_loop_goes_on() {
     let hub = hub();
     let mut backoff = Backoff::new(&steady(), &hub);
-    for kind in FailureKind::ALL {
+    for &kind in FailureKind::ALL {
         backoff.wait_after(Verdict::Failed(kind)).await;
     }
     for status in [200, 404, 500, 503] {

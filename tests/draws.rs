@@ -4,7 +4,8 @@ mod support;
 
 use std::time::Duration;
 
-use comeback::{RetryPolicy, bounds, splitmix64, uniform, word};
+use comeback::RetryPolicy;
+use comeback::draw::{bounds, splitmix64, uniform, word};
 use serde_json::json;
 use support::*;
 

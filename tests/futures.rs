@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use comeback::draw::splitmix64;
 use comeback::*;
 use tokio::sync::Semaphore;
 

@@ -4,6 +4,7 @@ mod support;
 
 use std::time::Duration;
 
+use comeback::draw::{Purpose, uniform, window_at, word};
 use comeback::*;
 use proptest::prelude::*;
 use proptest::sample::select;

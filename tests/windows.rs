@@ -2,7 +2,7 @@
 
 mod support;
 
-use comeback::window_at;
+use comeback::draw::window_at;
 use support::*;
 
 #[test]

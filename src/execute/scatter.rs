@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::connectivity::Connectivity;
 use super::session::seed_from_system;
 use super::timer::Timer;
-use crate::backoff::{splitmix64, uniform};
+use crate::draw::{splitmix64, uniform};
 use crate::instant::{duration, nanos};
 use std::future::poll_fn;
 use std::pin::pin;

@@ -169,6 +169,7 @@ impl PolicyBuilder {
     }
 
     /// What becomes of the client's own silent re-sends.
+    #[cfg_attr(not(feature = "uniffi"), doc(hidden))] // the Rust executor's client never re-sends by itself
     pub fn client_resends(mut self, resends: ClientResends) -> Self {
         self.policy.client_resends = resends;
         self

@@ -5,9 +5,8 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use comeback::{
-    Executor, HttpError, RequestFacts, RetryPolicy, Retryable, Round, Verdict, batch, splitmix64,
-};
+use comeback::draw::splitmix64;
+use comeback::{Executor, HttpError, RequestFacts, RetryPolicy, Retryable, Round, Verdict, batch};
 use hyper::http::request::Parts;
 use reqwest::Response;
 use tokio::sync::Semaphore;

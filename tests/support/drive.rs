@@ -581,6 +581,7 @@ impl Driver {
                 window,
                 floor,
                 why,
+                ..
             }) = event
             {
                 let cap = self

@@ -9,6 +9,7 @@ pub(crate) mod replay;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use comeback::draw::Purpose;
 use comeback::*;
 use serde_json::{Map, Value, json};
 
@@ -254,6 +255,7 @@ pub(crate) fn event_json(event: &Event) -> Value {
             window,
             floor,
             why,
+            ..
         }) => {
             json!({"event": "wait_planned", "planned": nanos(planned), "window": nanos(window), "floor": nanos(floor), "why": name(why)})
         }
@@ -261,6 +263,7 @@ pub(crate) fn event_json(event: &Event) -> Value {
             planned,
             effective,
             by,
+            ..
         }) => {
             json!({"event": "resumed", "planned": nanos(planned), "effective": nanos(effective), "by": name(by)})
         }
@@ -286,23 +289,23 @@ pub(crate) fn event(value: &Value) -> Event {
             counted: value["counted"].as_bool().expect("a flag"),
         },
         "attempt_abandoned" => Event::AttemptAbandoned,
-        "wait_planned" => Event::WaitPlanned(PlannedWait {
-            planned: length("planned"),
-            window: length("window"),
-            floor: length("floor"),
-            why: named(&value["why"]),
-        }),
-        "resumed" => Event::Resumed(ResumedWait {
-            planned: length("planned"),
-            effective: length("effective"),
-            by: named(&value["by"]),
-        }),
-        "final" => Event::Final(End {
-            reason: reason(value["reason"].as_str().unwrap(), value["ms"].as_i64()),
-            counted: number(&value["counted"]).try_into().unwrap(),
-            elapsed: length("elapsed"),
-            may_have_arrived: value["may_have_arrived"].as_bool().unwrap_or(true),
-        }),
+        "wait_planned" => Event::WaitPlanned(named(&json!({
+            "planned": length("planned"),
+            "window": length("window"),
+            "floor": length("floor"),
+            "why": value["why"],
+        }))),
+        "resumed" => Event::Resumed(named(&json!({
+            "planned": length("planned"),
+            "effective": length("effective"),
+            "by": value["by"],
+        }))),
+        "final" => Event::Final(named(&json!({
+            "reason": reason(value["reason"].as_str().unwrap(), value["ms"].as_i64()),
+            "counted": value["counted"],
+            "elapsed": length("elapsed"),
+            "may_have_arrived": value["may_have_arrived"].as_bool().unwrap_or(true),
+        }))),
         other => panic!("no event {other}"),
     }
 }

@@ -1,5 +1,6 @@
 //! Replays one call, step by step, against what a scenario or a vector expects. The format is in `tests/vectors/README.md`.
 
+use comeback::draw::{Purpose, bounds, uniform, word};
 use comeback::*;
 use serde_json::{Value, json};
 

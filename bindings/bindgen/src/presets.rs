@@ -38,7 +38,7 @@ fn classes() -> String {
         "/** The class of a failure by its kind alone. */\n\
          public val FailureKind.compiledClass: OutcomeClass\n    get() = when (this) {\n",
     );
-    for kind in FailureKind::ALL {
+    for &kind in FailureKind::ALL {
         let (kind, class) = (constant(kind), constant(kind.class()));
         let _ = writeln!(text, "        FailureKind.{kind} -> OutcomeClass.{class}");
     }

@@ -252,6 +252,7 @@ fn by_name(by: WokenBy) -> &'static str {
         WokenBy::Timer => "timer",
         WokenBy::Edge => "edge",
         WokenBy::Probe => "probe",
+        _ => "timer",
     }
 }
 

@@ -6,7 +6,8 @@
 //! model the exponent starts at 1, so a first wait is drawn from a window of 10 ms.
 
 use crate::random::Random;
-use comeback::{Jitter, PolicyError, Purpose, RetryPolicy, Window, bounds, uniform, word};
+use comeback::draw::{Purpose, bounds, splitmix64, uniform, word};
+use comeback::{Jitter, PolicyError, RetryPolicy, Window};
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -82,7 +83,7 @@ fn row(
 ) -> Row {
     let (mut nanos, mut calls) = (0.0, 0.0);
     for trial in 0..trials {
-        let mut random = Random::new(comeback::splitmix64(seed, trial));
+        let mut random = Random::new(splitmix64(seed, trial));
         let result = run(way, window, first_exponent, clients, &mut random);
         nanos += result.0 as f64;
         calls += result.1 as f64;

@@ -1,6 +1,6 @@
 //! The model's own chance (networks, seeds); what a client waits is drawn by the crate.
 
-use comeback::splitmix64;
+use comeback::draw::splitmix64;
 
 /// A stream of words; the same seed gives the same stream.
 pub(crate) struct Random {
