@@ -1,7 +1,7 @@
 //! `cargo xtask check [PART …]`: what must hold beside the tests. Each part can be asked for by its name.
 
 use crate::steps::Steps;
-use crate::{android, files, java, metadata, oracle, process, project};
+use crate::{android, files, java, metadata, oracle, package, process, project};
 use anyhow::{Context, Result};
 use lexopt::{Arg, Parser};
 use std::process::Command;
@@ -14,7 +14,7 @@ struct Part {
     run: fn(&mut Steps) -> Result<()>,
 }
 
-const PARTS: [Part; 11] = [
+const PARTS: [Part; 14] = [
     Part {
         name: "files",
         about: "every TOML, XML and YAML file parses, and Gradle's scripts use no name that their catalogue lacks",
@@ -38,6 +38,24 @@ const PARTS: [Part; 11] = [
         about: "the crate compiles with the oldest compiler that it promises",
         is_quick: false,
         run: oldest,
+    },
+    Part {
+        name: "package",
+        about: "what is published of the crate: its files, and the lowest versions that it may be built with",
+        is_quick: false,
+        run: package::check,
+    },
+    Part {
+        name: "deny",
+        about: "licences, origins and banned crates among the dependencies",
+        is_quick: false,
+        run: |steps| steps.step("Dependencies: cargo-deny", package::deny),
+    },
+    Part {
+        name: "semver",
+        about: "the crate's public API against the last release",
+        is_quick: false,
+        run: |steps| steps.step("The public API: cargo-semver-checks", package::semver),
     },
     Part {
         name: "docs",

@@ -16,6 +16,7 @@ mod java;
 mod metadata;
 mod natives;
 mod oracle;
+mod package;
 mod peers_rust;
 mod process;
 mod program;
