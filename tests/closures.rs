@@ -125,7 +125,10 @@ async fn a_mutable_context_is_lent_to_one_attempt_after_the_other() {
         let policy = RetryPolicy::default();
         // An attempt that is dropped gives it back.
         let context = Mutex::new(numbers);
-        let dial = async || dial(&mut *context.lock().await).await;
+        let dial = async || {
+            let mut numbers = context.lock().await;
+            dial(&mut numbers).await
+        };
         dial.retry(&policy).await.unwrap()
     }
     let spawned = tokio::spawn(async {
