@@ -96,7 +96,9 @@ pub use connectivity::Connectivity;
 pub use future::{Retry, Retryable, Retrying};
 pub use hooks::{By, Classify, EveryError, Nobody, Notify, To, When};
 #[cfg(feature = "reqwest")]
-pub use http::{Executor, ExecutorBuilder, ExecutorError, HttpError, HttpRequest, Reported};
+pub use http::{
+    AttemptHead, Executor, ExecutorBuilder, ExecutorError, HttpError, HttpRequest, Reported,
+};
 pub use listener::{RetryEvent, RetryListener};
 pub use operation::{ByAttempt, ByItself, Operation};
 pub use retry_error::{AnyError, AttemptTimedOut, RetryError};

@@ -134,7 +134,9 @@ pub use execute::{
     Scatter, SystemClock, TokioClock, Verdict, batch,
 };
 #[cfg(feature = "reqwest")]
-pub use execute::{Executor, ExecutorBuilder, ExecutorError, HttpError, HttpRequest, Reported};
+pub use execute::{
+    AttemptHead, Executor, ExecutorBuilder, ExecutorError, HttpError, HttpRequest, Reported,
+};
 pub use instant::Instant;
 pub use interrupt::{Interruption, interrupt};
 pub use loopback::is_loopback;

@@ -13,15 +13,19 @@ mod answer;
 
 mod error;
 
+mod failure;
+
+mod hook;
+
 mod span;
 
 mod spec;
 
 mod shared;
 
-mod failure;
-
 mod attempt;
+
+mod verdict;
 
 mod call;
 
@@ -31,4 +35,5 @@ mod executor;
 
 pub use error::{HttpError, Reported};
 pub use executor::{Executor, ExecutorBuilder, ExecutorError};
+pub use hook::AttemptHead;
 pub use request::HttpRequest;

@@ -11,6 +11,7 @@ mod answers;
 mod arrival;
 mod bodies;
 mod classification;
+mod hooks;
 mod keys;
 mod layers;
 mod limits;

@@ -10,6 +10,7 @@ use super::super::listener::contained;
 use super::answer;
 use super::client::Lease;
 use super::failure::Failure;
+use super::hook;
 use super::observer::AttemptObserver;
 use super::shared::Shared;
 use super::spec::CallSpec;
@@ -47,9 +48,17 @@ pub(super) async fn make(
     spec: Arc<CallSpec>,
     lease: Arc<Lease>,
     observer: Arc<AttemptObserver>,
-    request: Request,
+    mut request: Request,
     inactivity: Option<Duration>,
+    number: u32,
 ) -> AttemptEnd {
+    if let Some(hook) = &shared.before_attempt {
+        let key = &spec.policy.key().header;
+        let prepared = hook::prepare(&**hook, &mut request, key, number, inactivity).await;
+        if let Err(failure) = prepared {
+            return AttemptEnd::Failed(failure);
+        }
+    }
     let head = observer.clone().watch(lease.client.execute(request));
     let head = match inactivity {
         None => head.await.map_err(Some),

@@ -84,7 +84,13 @@ impl Attempts for HttpCall {
             *request.timeout_mut() = Some(left);
         }
         Box::pin(attempt::make(
-            executor, spec, lease, observer, request, inactivity,
+            executor,
+            spec,
+            lease,
+            observer,
+            request,
+            inactivity,
+            start.resends.saturating_add(1),
         ))
     }
 
@@ -215,9 +221,7 @@ pub(super) fn settle(driven: Driven<AttemptEnd>) -> Result<Response, HttpError> 
         Ended::CameBack(AttemptEnd::Closed { status, headers }) => {
             Cause::Closed { status, headers }
         }
-        Ended::CameBack(AttemptEnd::Failed(Failure { kind, error, .. })) => {
-            Cause::Failed { kind, error }
-        }
+        Ended::CameBack(AttemptEnd::Failed(failure)) => failure.into(),
         Ended::TimedOut => Cause::Failed {
             kind: FailureKind::AttemptTimeout,
             error: None,

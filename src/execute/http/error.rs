@@ -36,6 +36,11 @@ pub(super) enum Cause {
         kind: FailureKind,
         error: Option<reqwest::Error>,
     },
+    /// In the app's hook, before its request was made.
+    Hook {
+        kind: FailureKind,
+        error: Box<dyn Error + Send + Sync>,
+    },
     /// With a response that was closed before the wait.
     Closed {
         status: StatusCode,
@@ -56,7 +61,7 @@ impl HttpError {
                 kind,
                 error: error.map(reqwest::Error::without_url),
             },
-            closed @ Cause::Closed { .. } => closed,
+            other @ (Cause::Closed { .. } | Cause::Hook { .. }) => other,
         };
         HttpError(Box::new(Inner {
             cause,
@@ -79,7 +84,7 @@ impl HttpError {
     /// How the last attempt failed; `None` if it had a response.
     pub fn kind(&self) -> Option<FailureKind> {
         match &self.0.cause {
-            Cause::Failed { kind, .. } => Some(*kind),
+            Cause::Failed { kind, .. } | Cause::Hook { kind, .. } => Some(*kind),
             Cause::Invalid(_) | Cause::Closed { .. } => None,
         }
     }
@@ -88,7 +93,7 @@ impl HttpError {
     pub fn status(&self) -> Option<StatusCode> {
         match &self.0.cause {
             Cause::Closed { status, .. } => Some(*status),
-            Cause::Invalid(_) | Cause::Failed { .. } => None,
+            _ => None,
         }
     }
 
@@ -96,7 +101,7 @@ impl HttpError {
     pub fn headers(&self) -> Option<&HeaderMap> {
         match &self.0.cause {
             Cause::Closed { headers, .. } => Some(headers),
-            Cause::Invalid(_) | Cause::Failed { .. } => None,
+            _ => None,
         }
     }
 
@@ -105,7 +110,7 @@ impl HttpError {
         match &self.0.cause {
             Cause::Invalid(error) => Some(error),
             Cause::Failed { error, .. } => error.as_ref(),
-            Cause::Closed { .. } => None,
+            Cause::Closed { .. } | Cause::Hook { .. } => None,
         }
     }
 
@@ -121,6 +126,7 @@ impl fmt::Display for HttpError {
         match &self.0.cause {
             Cause::Invalid(_) => return out.write_str("the request is invalid"),
             Cause::Failed { kind, .. } => write!(out, "{}", kind.name())?,
+            Cause::Hook { kind, .. } => write!(out, "{} before the attempt", kind.name())?,
             Cause::Closed { status, .. } => write!(out, "status {}", status.as_u16())?,
         }
         match self.0.reason {
@@ -145,6 +151,9 @@ impl fmt::Debug for HttpError {
 
 impl Error for HttpError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
+        if let Cause::Hook { error, .. } = &self.0.cause {
+            return Some(&**error);
+        }
         self.client_error()
             .map(|error| error as &(dyn Error + 'static))
     }

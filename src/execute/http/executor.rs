@@ -4,6 +4,7 @@ use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
+use reqwest::header::HeaderMap;
 use reqwest::{ClientBuilder, IntoUrl, Method, Request, Response};
 use rustls::ClientConfig;
 use rustls::pki_types::CertificateDer;
@@ -12,6 +13,7 @@ use super::super::connectivity::Connectivity;
 use super::super::listener::RetryListener;
 use super::client::{Clients, Settings, default_tls};
 use super::error::HttpError;
+use super::hook::{AttemptHead, BeforeAttempt};
 use super::request::HttpRequest;
 use super::shared::{Classify, PolicyFor, Shared};
 use crate::outcome::OutcomeClass;
@@ -49,6 +51,7 @@ impl Executor {
             policy: RetryPolicy::default(),
             policy_for: None,
             classify: None,
+            before_attempt: None,
             listener: None,
             connectivity: None,
             settings: None,
@@ -128,6 +131,7 @@ pub struct ExecutorBuilder {
     policy: RetryPolicy,
     policy_for: Option<Box<PolicyFor>>,
     classify: Option<Box<Classify>>,
+    before_attempt: Option<Box<BeforeAttempt>>,
     listener: Option<Arc<dyn RetryListener>>,
     connectivity: Option<Connectivity>,
     settings: Option<Box<Settings>>,
@@ -161,6 +165,51 @@ impl ExecutorBuilder {
         + 'static,
     ) -> Self {
         self.classify = Some(Box::new(classify));
+        self
+    }
+
+    /// Makes headers for each attempt before it is made: a signature, a token that may have to be refreshed, the attempt's number. Headers of the same names
+    /// are replaced.
+    ///
+    /// ```
+    /// use comeback::{Executor, RetryPolicy};
+    /// use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
+    ///
+    /// async fn fresh_token() -> Result<HeaderValue, std::io::Error> {
+    ///     Ok(HeaderValue::from_static("Bearer abc"))
+    /// }
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let executor = Executor::builder()
+    ///     .before_attempt(|attempt| async move {
+    ///         let mut headers = HeaderMap::new();
+    ///         headers.insert("attempt", HeaderValue::from(attempt.number()));
+    ///         headers.insert(AUTHORIZATION, fresh_token().await?);
+    ///         Ok::<_, std::io::Error>(headers)
+    ///     })
+    ///     .build()?;
+    /// # drop(executor);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// - If it fails, the attempt has failed, and has sent nothing of its own request. The kind is that of the error: of an `HttpError`, of reqwest's, of an
+    ///   I/O error. An error of any other type stops the call.
+    /// - Requests that it makes by a layer of ours are within the attempt: they go once, and the call is not repeated if one of them must not be. What it sends
+    ///   by other means is yours to know.
+    /// - It takes part in the attempt's time: in `attempt_timeout`, and in a later attempt's inactivity limit.
+    /// - What decides whether a request may go again belongs on the request: an idempotency key and conditions (`If-Match` and its like) of the hook's are left out.
+    /// - If it panics, the panic goes on to whoever awaits the call.
+    pub fn before_attempt<H, A, E>(mut self, hook: H) -> Self
+    where
+        H: Fn(AttemptHead) -> A + Send + Sync + 'static,
+        A: Future<Output = Result<HeaderMap, E>> + Send + 'static,
+        E: Into<Box<dyn Error + Send + Sync>>,
+    {
+        self.before_attempt = Some(Box::new(move |head| {
+            let made = hook(head);
+            Box::pin(async move { made.await.map_err(Into::into) })
+        }));
         self
     }
 
@@ -222,6 +271,7 @@ impl ExecutorBuilder {
             policy: Arc::new(self.policy),
             policy_for: self.policy_for,
             classify: self.classify,
+            before_attempt: self.before_attempt,
             listener: self.listener,
         })))
     }

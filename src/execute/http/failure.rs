@@ -1,6 +1,9 @@
 //! An attempt that failed: the kind of its failure, the client's error, and whether anything was sent.
 
+use std::error::Error;
+
 use super::client::Lease;
+use super::error::Cause;
 use super::kind::{kind_of, kind_of_reading, proves_unsent};
 use super::observer::AttemptObserver;
 use crate::outcome::FailureKind;
@@ -9,6 +12,8 @@ use crate::outcome::FailureKind;
 pub(super) struct Failure {
     pub(super) kind: FailureKind,
     pub(super) error: Option<reqwest::Error>,
+    /// The error of the app's hook, if that failed and no request was made.
+    pub(super) hook: Option<Box<dyn Error + Send + Sync>>,
     /// Proof that no request of the attempt wrote its head, or that its stream was refused.
     pub(super) sent_nothing: bool,
 }
@@ -27,6 +32,7 @@ impl Failure {
         Failure {
             kind: kind.unwrap_or(FailureKind::ReadTimeout),
             error,
+            hook: None,
             sent_nothing: is_proof || !lease.connected.ever(),
         }
     }
@@ -36,15 +42,22 @@ impl Failure {
         Failure {
             kind: kind_of_reading(&error),
             error: Some(error),
+            hook: None,
             sent_nothing: false,
         }
     }
 
     /// The request's body could not be made, so nothing was sent.
     pub(super) fn without_body() -> Failure {
+        Failure::unsent(FailureKind::RequestBody, None)
+    }
+
+    /// The attempt ended before its request was made.
+    pub(super) fn unsent(kind: FailureKind, hook: Option<Box<dyn Error + Send + Sync>>) -> Failure {
         Failure {
-            kind: FailureKind::RequestBody,
+            kind,
             error: None,
+            hook,
             sent_nothing: true,
         }
     }
@@ -57,5 +70,17 @@ impl Failure {
             FailureKind::ConnectTimeout,
         ];
         kinds.contains(&self.kind) || self.error.as_ref().is_some_and(reqwest::Error::is_timeout)
+    }
+}
+
+impl From<Failure> for Cause {
+    fn from(failure: Failure) -> Cause {
+        let Failure {
+            kind, error, hook, ..
+        } = failure;
+        match hook {
+            Some(error) => Cause::Hook { kind, error },
+            None => Cause::Failed { kind, error },
+        }
     }
 }

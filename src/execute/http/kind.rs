@@ -46,6 +46,19 @@ fn is_unsent(error: &reqwest::Error) -> bool {
     !error.is_redirect() && (error.is_connect() || is_exchange())
 }
 
+/// The kind of an error that an app's own code came back with, if it is one of reqwest's or an I/O error. Of an error by its status (`error_for_status`) only
+/// those that speak of the moment are worth another try.
+pub(super) fn kind_of_foreign(error: &(dyn Error + 'static)) -> Option<FailureKind> {
+    if let Some(error) = error.downcast_ref::<reqwest::Error>() {
+        return Some(match error.status().map(|status| status.as_u16()) {
+            Some(408 | 425 | 429 | 500..) => FailureKind::OtherIo,
+            Some(_) => FailureKind::Unlisted,
+            None => kind_by_type(error),
+        });
+    }
+    error.downcast_ref().map(FailureKind::of_io)
+}
+
 /// The kind of an error that came while a response's body was read.
 pub(super) fn kind_of_reading(error: &reqwest::Error) -> FailureKind {
     if let Some(kind) = certificate_fault(error) {
@@ -55,6 +68,11 @@ pub(super) fn kind_of_reading(error: &reqwest::Error) -> FailureKind {
         return FailureKind::ReadTimeout;
     }
     exchange_kind(error).unwrap_or(FailureKind::OtherIo)
+}
+
+/// The kind of an error of a client that nobody observes.
+pub(super) fn kind_of_client(error: &reqwest::Error) -> FailureKind {
+    kind_by_type(error)
 }
 
 fn kind_by_type(error: &reqwest::Error) -> FailureKind {

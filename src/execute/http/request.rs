@@ -18,6 +18,7 @@ use super::body::{Factory, Template};
 use super::call::{HttpCall, settle};
 use super::error::{Cause, HttpError};
 use super::failure::Failure;
+use super::hook;
 use super::observer::AttemptObserver;
 use super::shared::Shared;
 use super::spec::CallSpec;
@@ -234,9 +235,21 @@ async fn once(shared: &Shared, template: &Template) -> Result<Response, HttpErro
     let observer = Arc::new(AttemptObserver::new(template.at_once(), None));
     let result = match template.attempt(&observer) {
         None => Err(Failure::without_body()),
-        Some(request) => {
-            let head = observer.clone().watch(lease.client.execute(request)).await;
-            head.map_err(|error| Failure::without_head(Some(error), &lease, &observer))
+        Some(mut request) => {
+            let prepared = match &shared.before_attempt {
+                Some(hook) => {
+                    let key = &shared.policy.key().header;
+                    hook::prepare(&**hook, &mut request, key, 1, None).await
+                }
+                None => Ok(()),
+            };
+            match prepared {
+                Err(failure) => Err(failure),
+                Ok(()) => {
+                    let head = observer.clone().watch(lease.client.execute(request)).await;
+                    head.map_err(|error| Failure::without_head(Some(error), &lease, &observer))
+                }
+            }
         }
     };
     if let Some(entry) = entry {
@@ -249,17 +262,8 @@ async fn once(shared: &Shared, template: &Template) -> Result<Response, HttpErro
         if failure.ended_by_time() {
             shared.clients.suspect(&lease, url, observer.has_answered());
         }
-        let Failure {
-            kind,
-            error,
-            sent_nothing,
-        } = failure;
-        HttpError::new(
-            Cause::Failed { kind, error },
-            None,
-            Report::default(),
-            !sent_nothing,
-        )
+        let sent_nothing = failure.sent_nothing;
+        HttpError::new(failure.into(), None, Report::default(), !sent_nothing)
     })
 }
 

@@ -7,6 +7,7 @@ use reqwest::{Request, Response};
 use super::super::connectivity::Connectivity;
 use super::super::listener::RetryListener;
 use super::client::{Clients, Lease};
+use super::hook::BeforeAttempt;
 use super::observer::AttemptObserver;
 use super::spec::CallSpec;
 use crate::outcome::OutcomeClass;
@@ -23,6 +24,7 @@ pub(super) struct Shared {
     pub(super) policy: Arc<RetryPolicy>,
     pub(super) policy_for: Option<Box<PolicyFor>>,
     pub(super) classify: Option<Box<Classify>>,
+    pub(super) before_attempt: Option<Box<BeforeAttempt>>,
     pub(super) listener: Option<Arc<dyn RetryListener>>,
 }
 
