@@ -92,7 +92,46 @@ internal class BreakingServer(
 }
 
 /** HTTP/2 without TLS: on its first connection it goes away before it looked at any stream, then it answers 200. */
-internal class GoAwayServer : RawServer() {
+internal class GoAwayServer : Http2Server() {
+    override fun Answer.onHead() {
+        if (connection == 0) goAway(last = 0)
+    }
+
+    override fun Answer.onWhole() {
+        if (connection > 0) say200(ends = true)
+    }
+}
+
+/** HTTP/2 without TLS. */
+internal abstract class Http2Server : RawServer() {
+    /** What can be said to one request. */
+    inner class Answer(
+        val connection: Int,
+        private val stream: Int,
+        private val sink: BufferedSink,
+    ) {
+        fun say200(ends: Boolean) = say(Buffer().writeByte(STATUS_200), ends)
+
+        /** The name is an entry of HPACK's static table, the value a literal. */
+        fun say503() = say(Buffer().writeByte(STATUS_200 and 0x0f).writeByte(3).writeUtf8("503"), ends = true)
+
+        private fun say(
+            head: Buffer,
+            ends: Boolean,
+        ) = sink.writeFrame(HEADERS, (if (ends) END_STREAM else 0) or END_HEADERS, stream, head)
+
+        fun reset(code: Int) = sink.writeFrame(RST_STREAM, 0, stream, Buffer().writeInt(code))
+
+        fun goAway(last: Int = stream) = sink.writeFrame(GOAWAY, 0, 0, Buffer().writeInt(last).writeInt(0))
+
+        /** The connection ends here. */
+        fun end(): Nothing = throw IOException("ends")
+    }
+
+    protected open fun Answer.onHead(): Unit = Unit
+
+    protected abstract fun Answer.onWhole()
+
     override fun serve(
         number: Int,
         socket: Socket,
@@ -104,17 +143,16 @@ internal class GoAwayServer : RawServer() {
         val body = Buffer()
         while (true) {
             val (type, flags, stream, payload) = readFrame(source)
+            val answer = Answer(number, stream, sink)
             when (type) {
                 SETTINGS -> if (flags and ACK == 0) sink.writeFrame(SETTINGS, ACK, 0)
                 HEADERS -> heads.incrementAndGet()
                 DATA -> body.writeAll(payload)
             }
-            if (number == 0 && type == HEADERS) sink.writeFrame(GOAWAY, 0, 0, Buffer().writeInt(0).writeInt(0))
-            val isWhole = (type == HEADERS || type == DATA) && flags and END_STREAM != 0
-            if (number > 0 && isWhole) {
-                if (type == DATA) bodies += body.readByteString()
-                sink.writeFrame(HEADERS, END_STREAM or END_HEADERS, stream, Buffer().writeByte(STATUS_200))
-            }
+            if (type == HEADERS) answer.onHead()
+            if ((type != HEADERS && type != DATA) || flags and END_STREAM == 0) continue
+            if (type == DATA) bodies += body.readByteString()
+            answer.onWhole()
         }
     }
 
@@ -150,6 +188,7 @@ internal class GoAwayServer : RawServer() {
         const val PREFACE_SIZE = 24L
         const val DATA = 0
         const val HEADERS = 1
+        const val RST_STREAM = 3
         const val SETTINGS = 4
         const val GOAWAY = 7
         const val ACK = 1
