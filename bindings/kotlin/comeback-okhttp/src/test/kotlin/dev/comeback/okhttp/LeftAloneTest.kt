@@ -1,6 +1,7 @@
 // Attempts of the factory that do not end at their limit: the caller has its answer all the same, and what they bring later does no harm.
 package dev.comeback.okhttp
 
+import dev.comeback.AttemptEndedException
 import dev.comeback.FailureKind
 import dev.comeback.OutcomeClass
 import dev.comeback.RetryEvent
@@ -26,6 +27,7 @@ import org.junit.jupiter.api.Test
 import org.junit.jupiter.api.Timeout
 import java.io.IOException
 import java.net.Socket
+import java.util.concurrent.CompletableFuture
 import java.util.concurrent.ConcurrentHashMap
 import java.util.concurrent.CountDownLatch
 import java.util.concurrent.Executors
@@ -96,6 +98,38 @@ internal class LeftAloneTest {
             release.countDown()
             Thread.sleep(100)
             assertEquals(1, fixture.server.requestCount)
+        }
+    }
+
+    @Test
+    fun `what an interceptor that was left alone sends by another client with Comeback does not arrive beside the next attempt's`() {
+        fixture().use { fixture ->
+            val release = CountDownLatch(1)
+            val attempts = AtomicInteger()
+            val late = CompletableFuture<Any>()
+            val other = fixture.client()
+            val orders =
+                Interceptor { chain ->
+                    if (attempts.incrementAndGet() == 1) {
+                        release.await()
+                        late.complete(other.outcomeOf(fixture.post()))
+                        throw IOException("too late")
+                    }
+                    other.newCall(fixture.post()).execute().close()
+                    chain.proceed(chain.request())
+                }
+            val limited = RetryPolicy(policy(2)) { attemptTimeout = 500.milliseconds }
+            assertEquals(
+                200,
+                fixture
+                    .factory(limited) { addInterceptor(orders) }
+                    .newCall(fixture.request())
+                    .future()
+                    .outcome(),
+            )
+            release.countDown()
+            assertIs<AttemptEndedException>(late.get(10, TimeUnit.SECONDS))
+            assertEquals(listOf("POST", "GET"), fixture.received().map { it.method })
         }
     }
 

@@ -42,7 +42,8 @@ internal class CallLayer : AttemptSource {
     @Volatile
     private var rare: Rare? = null
 
-    private fun rare(): Rare = rare ?: Rare().also { rare = it }
+    /** Once: an attempt that was left alone may ask for it while another thread settles the attempt. */
+    private fun rare(): Rare = rare ?: synchronized(this) { rare ?: Rare().also { rare = it } }
 
     val keys: IdempotencyKeys
         get() = rare().run { keys ?: IdempotencyKeys().also { keys = it } }
