@@ -16,12 +16,12 @@ class OnThreadTest {
     fun `what was on the thread before is there again, whatever came in between`() {
         val onThread = OnThread<String>()
         onThread.during("outer") {
-            assertFailsWith<IllegalStateException> { onThread.during("inner") { error(onThread.slot().value.toString()) } }
-            onThread.during(null) { assertNull(onThread.slot().value) }
-            assertEquals("outer", onThread.slot().value)
-            assertNull(supplyAsync { onThread.slot().value }.get(), "on another thread")
+            assertFailsWith<IllegalStateException> { onThread.during("inner") { error(onThread.value.toString()) } }
+            onThread.during(null) { assertNull(onThread.value) }
+            assertEquals("outer", onThread.value)
+            assertNull(supplyAsync { onThread.value }.get(), "on another thread")
         }
-        assertNull(onThread.slot().value)
+        assertNull(onThread.value)
     }
 
     @Test

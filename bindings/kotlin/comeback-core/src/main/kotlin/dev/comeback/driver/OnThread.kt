@@ -15,8 +15,17 @@ public class OnThread<T : Any> {
             override fun initialValue(): Array<Any?> = arrayOfNulls(1)
         }
 
+    /** Whether any thread was ever given a value. One that was has set this before, so it sees it without further ado. */
+    private var isUsed = false
+
+    /** This thread's value: where none was ever given, the thread is not even looked at. */
+    public val value: T? get() = if (isUsed) slot().value else null
+
     /** This thread's. No other thread may use it. */
-    public fun slot(): Slot<T> = Slot(slots.get())
+    public fun slot(): Slot<T> {
+        if (!isUsed) isUsed = true
+        return Slot(slots.get())
+    }
 
     /** Runs [action], during which this thread has [value]. */
     public inline fun <R> during(

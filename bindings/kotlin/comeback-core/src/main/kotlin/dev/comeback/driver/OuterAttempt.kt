@@ -118,11 +118,9 @@ public class OuterAttempt(
         /** The attempt whose code runs on this thread now. */
         public val onThisThread: OuterAttempt?
             get() {
-                val slot = here.slot()
-                val source = slot.value ?: return null
-                val attempt = source.attempt()
+                val attempt = (here.value ?: return null).attempt()
                 // It is over, and to ask it may cost something.
-                if (attempt == null) slot.value = null
+                if (attempt == null) here.slot().value = null
                 return attempt
             }
 

@@ -9,6 +9,7 @@ import java.net.InetAddress
  * which makes no native call.
  */
 internal fun isLoopback(host: String): Boolean {
+    if (isPlainName(host)) return false
     val name = host.removeSuffix(".")
     return when {
         ':' in name -> {
@@ -25,6 +26,10 @@ internal fun isLoopback(host: String): Boolean {
         }
     }
 }
+
+/** By its first and last letter, since every call asks: no address of this machine begins with a letter, and localhost ends with a t. */
+private fun isPlainName(host: String): Boolean =
+    host.isNotEmpty() && host[0] in 'a'..'z' && host[host.length - 1].let { it in 'a'..'z' && it != 't' }
 
 private const val LOCALHOST = "localhost"
 

@@ -26,7 +26,7 @@ internal class EngineDns private constructor(
     val isSystems: Boolean get() = resolver == Dns.SYSTEM
 
     override fun lookup(hostname: String): List<InetAddress> {
-        val inEngine = onThread.slot().value ?: return resolver.lookup(hostname)
+        val inEngine = onThread.value ?: return resolver.lookup(hostname)
         return if (isSystems) asked(hostname, inEngine) else lookedUp(inEngine) { resolver.lookup(hostname) }
     }
 

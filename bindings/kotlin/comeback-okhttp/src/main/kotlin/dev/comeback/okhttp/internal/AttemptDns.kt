@@ -30,7 +30,7 @@ internal class AttemptDns private constructor(
     fun within(limitNanos: Long): AttemptDns = AttemptDns(resolver, age, limitNanos)
 
     override fun lookup(hostname: String): List<InetAddress> {
-        val call = onThread.slot().value ?: return resolver.lookup(hostname)
+        val call = onThread.value ?: return resolver.lookup(hostname)
         val layer = CallLayer.find(call)
         val asked = layer?.lookUpAgain?.takeIf { resolver === Dns.SYSTEM } ?: resolver
         try {
@@ -61,7 +61,7 @@ internal class AttemptDns private constructor(
     /** OkHttp 5.5 asks a resolver this way if it needs no thread to wait. */
     override fun newCall(request: Dns.Request): Dns.Call {
         val lookUp = resolver.newCall(request)
-        val call = onThread.slot().value
+        val call = onThread.value
         return if (call == null || lookUp is LookupDnsCall) lookUp else AsyncLookUps.endedWith(call, lookUp)
     }
 

@@ -74,4 +74,5 @@ internal fun OkHttpClient.Builder.guarded(): OkHttpClient.Builder =
 
 /** Such a request cannot be begun anew. */
 internal fun asksForUpgrade(request: Request): Boolean =
-    request.headers("Connection").any { line -> line.split(',').any { it.trim().equals("upgrade", ignoreCase = true) } }
+    request.header("Connection") != null &&
+        request.headers("Connection").any { line -> line.split(',').any { it.trim().equals("upgrade", ignoreCase = true) } }
