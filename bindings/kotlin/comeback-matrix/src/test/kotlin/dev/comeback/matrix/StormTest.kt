@@ -22,7 +22,7 @@ class StormTest {
 
         val broken =
             playAll(cells) { cell, label ->
-                play(cell, label, givesUp[label.toInt()]).also { if (it.hasArrived) arrived += label }
+                play(cell, label, givesUp[label.substringAfter('/').toInt()]).also { if (it.hasArrived) arrived += label }
             }.filter { it.rule == Rule.TWICE || it.rule == Rule.ARRIVED }
 
         println(
