@@ -80,6 +80,9 @@ mod backoff;
 
 mod scatter;
 
+#[cfg(feature = "tower")]
+mod tower;
+
 #[cfg(feature = "reqwest")]
 mod http;
 
@@ -95,6 +98,8 @@ pub use clock::{Clock, SystemClock, TokioClock};
 pub use connectivity::Connectivity;
 pub use future::{Retry, Retryable, Retrying};
 pub use hooks::{By, Classify, EveryError, Nobody, Notify, To, When};
+#[cfg(feature = "reqwest-middleware")]
+pub use http::RetryMiddleware;
 #[cfg(feature = "reqwest")]
 pub use http::{
     AttemptHead, Executor, ExecutorBuilder, ExecutorError, HttpError, HttpRequest, Reported,
@@ -103,4 +108,6 @@ pub use listener::{RetryEvent, RetryListener};
 pub use operation::{ByAttempt, ByItself, Operation};
 pub use retry_error::{AnyError, AttemptTimedOut, RetryError};
 pub use scatter::Scatter;
+#[cfg(feature = "tower")]
+pub use tower::{RetryLayer, RetryService};
 pub use verdict::Verdict;

@@ -127,6 +127,8 @@ pub use event::{
     CancelKind, End, Event, Events, FailedAttempt, IntoEvents, PlannedWait, Reason, Report,
     ResumedWait, WaitReason, WokenBy,
 };
+#[cfg(feature = "reqwest-middleware")]
+pub use execute::RetryMiddleware;
 #[cfg(feature = "tokio")]
 pub use execute::{
     AnyError, Attempt, AttemptTimedOut, Backoff, Batch, Batched, Clock, Connectivity, Record,
@@ -137,6 +139,8 @@ pub use execute::{
 pub use execute::{
     AttemptHead, Executor, ExecutorBuilder, ExecutorError, HttpError, HttpRequest, Reported,
 };
+#[cfg(feature = "tower")]
+pub use execute::{RetryLayer, RetryService};
 pub use instant::Instant;
 pub use interrupt::{Interruption, interrupt};
 pub use loopback::is_loopback;

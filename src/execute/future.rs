@@ -177,7 +177,14 @@ where
         }
     }
 
-    fn classified<V>(self, classify: V) -> Retry<'p, O, V, N> {
+    /// To an attempt around the call the request has no key: whoever made the call does not know whether its next request has the same one.
+    #[cfg(any(feature = "tower", feature = "reqwest-middleware"))]
+    pub(super) fn without_key_outside(mut self) -> Self {
+        self.site.shows_key = false;
+        self
+    }
+
+    pub(super) fn classified<V>(self, classify: V) -> Retry<'p, O, V, N> {
         Retry {
             operation: self.operation,
             policy: self.policy,

@@ -14,6 +14,8 @@ pub(super) struct CallSite<'p> {
     pub(super) label: Option<&'p str>,
     pub(super) seed: Option<u64>,
     pub(super) restart: bool,
+    /// Whether the request's key counts to an attempt around the call.
+    pub(super) shows_key: bool,
 }
 
 impl CallSite<'_> {
@@ -25,6 +27,7 @@ impl CallSite<'_> {
             label: None,
             seed: None,
             restart: false,
+            shows_key: true,
         }
     }
 
@@ -36,7 +39,11 @@ impl CallSite<'_> {
     /// repeated.
     pub(super) fn as_inner(&self, policy: &RetryPolicy) -> Option<RequestFacts> {
         let is_said = self.request.is_some() || policy.repeat == Repeat::Never;
-        is_said.then(|| self.request())
+        let request = self.request();
+        is_said.then_some(RequestFacts {
+            has_key: request.has_key && self.shows_key,
+            ..request
+        })
     }
 
     pub(super) fn setting(self) -> CallSetting {

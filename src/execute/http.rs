@@ -33,7 +33,12 @@ mod request;
 
 mod executor;
 
+#[cfg(feature = "reqwest-middleware")]
+mod middleware;
+
 pub use error::{HttpError, Reported};
 pub use executor::{Executor, ExecutorBuilder, ExecutorError};
 pub use hook::AttemptHead;
+#[cfg(feature = "reqwest-middleware")]
+pub use middleware::RetryMiddleware;
 pub use request::HttpRequest;

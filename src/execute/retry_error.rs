@@ -83,6 +83,15 @@ impl<E> RetryError<E> {
         self.last
     }
 
+    /// The last attempt's error, or what `otherwise` makes of this one if there is none.
+    #[cfg(feature = "reqwest-middleware")]
+    pub(super) fn into_last_or(mut self, otherwise: impl FnOnce(RetryError<E>) -> E) -> E {
+        match self.last.take() {
+            Some(last) => last,
+            None => otherwise(self),
+        }
+    }
+
     /// If the last attempt was dropped at its limit: the error of the latest attempt that came back, if any did. It says nothing about what the dropped
     /// attempt sent.
     pub fn earlier(&self) -> Option<&E> {

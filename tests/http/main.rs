@@ -7,6 +7,7 @@ mod common;
 #[allow(dead_code)] // what `peers-rust` needs of it is here too
 mod server;
 
+mod adapters;
 mod answers;
 mod arrival;
 mod bodies;

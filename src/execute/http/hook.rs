@@ -106,7 +106,7 @@ pub(super) async fn prepare(
 }
 
 /// The kind of a hook's error: that of a request of the hook's own, or of an I/O error. Only the app knows what other types mean.
-fn kind_of(error: &(dyn Error + 'static)) -> FailureKind {
+pub(super) fn kind_of(error: &(dyn Error + 'static)) -> FailureKind {
     let mut cause = Some(error);
     while let Some(error) = cause {
         let stopped = error.downcast_ref::<RetryError<HttpError>>();

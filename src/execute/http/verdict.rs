@@ -30,17 +30,25 @@ impl Verdict {
     /// ```
     pub fn of_reqwest(result: &reqwest::Result<Response>) -> Verdict {
         match result {
-            Ok(response) => Verdict::Status {
-                status: response.status().as_u16(),
-                retry_after: asked_wait(response),
+            Ok(response) => Verdict::of_response(response),
+            Err(error) => Verdict::of_client_error(error),
+        }
+    }
+
+    pub(super) fn of_response(response: &Response) -> Verdict {
+        Verdict::Status {
+            status: response.status().as_u16(),
+            retry_after: asked_wait(response),
+        }
+    }
+
+    pub(super) fn of_client_error(error: &reqwest::Error) -> Verdict {
+        match error.status() {
+            Some(status) => Verdict::Status {
+                status: status.as_u16(),
+                retry_after: None,
             },
-            Err(error) => match error.status() {
-                Some(status) => Verdict::Status {
-                    status: status.as_u16(),
-                    retry_after: None,
-                },
-                None => Verdict::Unproven(kind_of_client(error)),
-            },
+            None => Verdict::Unproven(kind_of_client(error)),
         }
     }
 }
