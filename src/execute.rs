@@ -76,6 +76,8 @@ mod future;
 
 mod batch;
 
+mod blocking;
+
 mod backoff;
 
 mod scatter;
@@ -94,6 +96,7 @@ pub use backoff::Backoff;
 pub use batch::{
     Batch, Batched, Batching, Record, RecordError, RecordFailure, Round, RoundOperation, batch,
 };
+pub use blocking::{RetryBlocking, RetryableBlocking};
 pub use clock::{Clock, SystemClock, TokioClock};
 pub use connectivity::Connectivity;
 pub use future::{Retry, Retryable, Retrying};

@@ -132,8 +132,8 @@ pub use execute::RetryMiddleware;
 #[cfg(feature = "tokio")]
 pub use execute::{
     AnyError, Attempt, AttemptTimedOut, Backoff, Batch, Batched, Clock, Connectivity, Record,
-    RecordError, RecordFailure, Retry, RetryError, RetryEvent, RetryListener, Retryable, Round,
-    Scatter, SystemClock, TokioClock, Verdict, batch,
+    RecordError, RecordFailure, Retry, RetryBlocking, RetryError, RetryEvent, RetryListener,
+    Retryable, RetryableBlocking, Round, Scatter, SystemClock, TokioClock, Verdict, batch,
 };
 #[cfg(feature = "reqwest")]
 pub use execute::{
@@ -159,7 +159,7 @@ pub use retry_after::retry_after;
 uniffi::setup_scaffolding!();
 
 /// The Rust blocks of README and docs, compiled and run as examples: `cargo test --doc --all-features`.
-#[cfg(all(doctest, feature = "reqwest"))]
+#[cfg(all(doctest, feature = "reqwest-middleware"))]
 mod pages {
     #[doc = include_str!("../README.md")]
     mod readme {}

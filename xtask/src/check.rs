@@ -14,7 +14,7 @@ struct Part {
     run: fn(&mut Steps) -> Result<()>,
 }
 
-const PARTS: [Part; 14] = [
+const PARTS: [Part; 15] = [
     Part {
         name: "files",
         about: "every TOML, XML and YAML file parses, and Gradle's scripts use no name that their catalogue lacks",
@@ -38,6 +38,12 @@ const PARTS: [Part; 14] = [
         about: "the crate compiles with the oldest compiler that it promises",
         is_quick: false,
         run: oldest,
+    },
+    Part {
+        name: "wasm",
+        about: "the core compiles for WebAssembly in a browser",
+        is_quick: false,
+        run: wasm,
     },
     Part {
         name: "package",
@@ -220,6 +226,21 @@ fn oldest(steps: &mut Steps) -> Result<()> {
                 .arg("--target-dir")
                 .arg(project::target().join("oldest")),
         )
+    })
+}
+
+/// The core alone: tokio's timers and the clock need an operating system.
+fn wasm(steps: &mut Steps) -> Result<()> {
+    const TARGET: &str = "wasm32-unknown-unknown";
+    steps.step("The core for WebAssembly", |step| {
+        let mut rustc = Command::new("rustc");
+        let library = rustc.args(["--print", "target-libdir", "--target", TARGET]);
+        let folder = process::output(library)?;
+        if !std::path::Path::new(folder.trim()).exists() {
+            step.skip(format!("`rustup target add {TARGET}`"));
+            return Ok(());
+        }
+        step.run(process::cargo("check").args(["--lib", "--target", TARGET]))
     })
 }
 
