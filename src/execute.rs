@@ -82,6 +82,9 @@ mod backoff;
 
 mod scatter;
 
+#[cfg(feature = "netwatch")]
+mod netwatch;
+
 #[cfg(feature = "tower")]
 mod tower;
 
@@ -108,6 +111,8 @@ pub use http::{
     AttemptHead, Executor, ExecutorBuilder, ExecutorError, HttpError, HttpRequest, Reported,
 };
 pub use listener::{RetryEvent, RetryListener};
+#[cfg(feature = "netwatch")]
+pub use netwatch::NetworkMonitor;
 pub use operation::{ByAttempt, ByItself, Operation};
 pub use retry_error::{AnyError, AttemptTimedOut, RetryError};
 pub use scatter::Scatter;

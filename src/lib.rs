@@ -25,9 +25,9 @@
 //! the stored form of a call depends on it and other languages test against it.
 //!
 //! There are no default features. `tokio` adds the executor: any future (`operation.retry(&policy).await`), batches, endless loops; see the module
-//! `execute`. `reqwest` adds HTTP, `tracing` spans and events. `uniffi` adds the
-//! boundary to Kotlin, which is no API for Rust. Rust 1.85 is enough for all but `uniffi` and
-//! `stored`, which need 1.88.
+//! `execute`. `reqwest` adds HTTP, `tower` and `reqwest-middleware` adapters, `netwatch` a monitor of a desktop's network, `tracing` spans and
+//! events. `uniffi` adds the boundary to Kotlin, which is no API for Rust. Rust 1.85 is enough for all but `uniffi` and
+//! `stored`, which need 1.88, and `netwatch`, which needs 1.91.
 //!
 //! A driver in one page; `attempt` stands for sending the request, the clock for yours:
 //!
@@ -127,6 +127,8 @@ pub use event::{
     CancelKind, End, Event, Events, FailedAttempt, IntoEvents, PlannedWait, Reason, Report,
     ResumedWait, WaitReason, WokenBy,
 };
+#[cfg(feature = "netwatch")]
+pub use execute::NetworkMonitor;
 #[cfg(feature = "reqwest-middleware")]
 pub use execute::RetryMiddleware;
 #[cfg(feature = "tokio")]
@@ -159,7 +161,7 @@ pub use retry_after::retry_after;
 uniffi::setup_scaffolding!();
 
 /// The Rust blocks of README and docs, compiled and run as examples: `cargo test --doc --all-features`.
-#[cfg(all(doctest, feature = "reqwest-middleware"))]
+#[cfg(all(doctest, feature = "reqwest-middleware", feature = "netwatch"))]
 mod pages {
     #[doc = include_str!("../README.md")]
     mod readme {}

@@ -222,7 +222,8 @@ fn oldest(steps: &mut Steps) -> Result<()> {
         // All that does not need the binding's newer compiler. An output directory of its own: in the usual one, each compiler would build anew
         // what the other one built.
         step.run(
-            rustup(&["cargo", "check", "--lib", "--features", "reqwest,tracing"])
+            rustup(&["cargo", "check", "--lib"])
+                .args(["--features", "reqwest-middleware,tower,tracing"])
                 .arg("--target-dir")
                 .arg(project::target().join("oldest")),
         )
