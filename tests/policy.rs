@@ -489,3 +489,23 @@ fn a_text_that_is_no_json_is_told_where_it_goes_wrong() {
         assert_eq!(error.line_and_column(), None, "{error}");
     }
 }
+
+#[test]
+fn a_name_in_the_habit_of_another_language_says_which_field_was_meant() {
+    let strict = RetryPolicy::from_json(r#"{"maxAttempts": 6}"#).unwrap_err();
+    assert_eq!(
+        strict.to_string(),
+        "maxAttempts = 6: is not a field of a policy; did you mean max_attempts?"
+    );
+    let text = r#"{"max-attempts": 6, "overload": {"Base": 1, "base": 1, "factor": 2, "cap": 9}, "retries": 3}"#;
+    let made = RetryPolicy::from_json_or(text, &RetryPolicy::read());
+    assert_eq!(
+        made.ignored,
+        [
+            "max-attempts (did you mean max_attempts?)",
+            "overload.Base (did you mean overload.base?)",
+            "retries",
+        ]
+    );
+    assert_eq!(made.problem, None);
+}

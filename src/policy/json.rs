@@ -21,7 +21,7 @@ use crate::instant::MILLISECOND;
 pub struct Forgiving {
     /// The policy the text describes, or the whole fallback.
     pub policy: RetryPolicy,
-    /// Names that no field has, with a dot for a part. They were ignored.
+    /// Names that no field has, with a dot for a part. They were ignored. One that differs from a field's only in case and underscores says which was meant.
     pub ignored: Vec<String>,
     /// Why the fallback was taken; `None` if it was not.
     pub problem: Option<PolicyError>,
@@ -62,7 +62,10 @@ impl RetryPolicy {
             .and_then(|read| object_of(read.value))
             .and_then(|document| {
                 let pass_over = &mut |name: String, _: &Value| {
-                    ignored.push(name);
+                    ignored.push(match meant(&name) {
+                        Some(field) => format!("{name} (did you mean {field}?)"),
+                        None => name,
+                    });
                     Ok(())
                 };
                 read(RetryPolicy::builder(), &document, pass_over).build()
@@ -96,13 +99,33 @@ fn object_of(value: Value) -> Result<Map<String, Value>, PolicyError> {
 fn strict(builder: PolicyBuilder, read_in: Read) -> Result<RetryPolicy, PolicyError> {
     let document = object_of(read_in.once()?)?;
     let refuse = &mut |name: String, value: &Value| {
-        Err(PolicyError::new(
-            name,
-            value,
-            "is not a field of a policy; see the table of RetryPolicy for their names",
-        ))
+        let rule = match meant(&name) {
+            Some(field) => format!("is not a field of a policy; did you mean {field}?"),
+            None => {
+                "is not a field of a policy; see the table of RetryPolicy for their names".into()
+            }
+        };
+        Err(PolicyError::new(name, value, rule))
     };
     read(builder, &document, refuse).build()
+}
+
+/// The field whose name is this one but for case and underscores: `maxAttempts` is `max_attempts`.
+fn meant(name: &str) -> Option<String> {
+    const PARTS: [&str; 6] = [
+        "overload.base",
+        "overload.factor",
+        "overload.cap",
+        "key.header",
+        "key.form",
+        "key.make",
+    ];
+    let plain = |name: &str| name.replace(['_', '-', ' '], "").to_lowercase();
+    let default = serde_json::to_value(RetryPolicy::default()).ok()?;
+    let fields = default.as_object()?.keys().map(String::as_str);
+    let mut all = fields.chain(PARTS);
+    all.find(|field| plain(field) == plain(name))
+        .map(str::to_owned)
 }
 
 /// Reads on after an invalid value, so that every unknown name is found; the builder remembers the first problem.

@@ -1,9 +1,11 @@
 // What a listener hears about calls.
 package dev.comeback
 
+import dev.comeback.driver.NANOS_PER_MILLI
+
 /**
  * Something that happened to a call. Events of one call come in order, and every call that Comeback looked after ends with exactly one
- * [Finished]. No event holds a URL, a header or a body. All lengths are nanoseconds. Other kinds may be added: a `when` needs an `else`.
+ * [Finished]. No event holds a URL, a header or a body; [toString] is a line for a log. All lengths are nanoseconds. Other kinds may be added: a `when` needs an `else`.
  *
  * @property callId tells calls of one [Comeback] apart, from 1 in the order of their first events; 0 if the event is not about a call
  * @property label the app's own name for the request, if it gave one
@@ -11,6 +13,9 @@ package dev.comeback
 public sealed class RetryEvent {
     public abstract val callId: Long
     public abstract val label: String?
+
+    /** How a log names the call: `call 1`, or `call 1 (orders)` with its label. */
+    internal val call: String get() = if (label == null) "call $callId" else "call $callId ($label)"
 
     /**
      * An attempt failed. Either [status] or [failure] is set.
@@ -29,7 +34,9 @@ public sealed class RetryEvent {
             public val status: Int?,
             public val failure: FailureKind?,
             public val counted: Boolean,
-        ) : RetryEvent()
+        ) : RetryEvent() {
+            override fun toString(): String = "$call: ${failure?.name?.lowercase() ?: status}" + if (counted) "" else " (not counted)"
+        }
 
     /** An attempt was abandoned for a new one, because the network it ran on is gone. */
     @ConsistentCopyVisibility
@@ -37,7 +44,9 @@ public sealed class RetryEvent {
         internal constructor(
             override val callId: Long,
             override val label: String?,
-        ) : RetryEvent()
+        ) : RetryEvent() {
+            override fun toString(): String = "$call: begun anew on another network"
+        }
 
     /**
      * The call waits. Lengths count from the failure.
@@ -56,7 +65,9 @@ public sealed class RetryEvent {
             public val windowNanos: Long,
             public val floorNanos: Long,
             public val why: WaitReason,
-        ) : RetryEvent()
+        ) : RetryEvent() {
+            override fun toString(): String = "$call: waits ${plannedNanos / NANOS_PER_MILLI} ms (${why.name.lowercase()})"
+        }
 
     /**
      * The next attempt starts.
@@ -73,7 +84,9 @@ public sealed class RetryEvent {
             public val plannedNanos: Long,
             public val effectiveNanos: Long,
             public val by: WokenBy,
-        ) : RetryEvent()
+        ) : RetryEvent() {
+            override fun toString(): String = "$call: goes again after ${effectiveNanos / NANOS_PER_MILLI} ms (${by.name.lowercase()})"
+        }
 
     /**
      * The call is over; nothing follows.
@@ -92,7 +105,12 @@ public sealed class RetryEvent {
             public val counted: Int,
             public val elapsedNanos: Long,
             public val mayHaveArrived: Boolean,
-        ) : RetryEvent()
+        ) : RetryEvent() {
+            override fun toString(): String {
+                val end = if (reason == null) "done" else "not tried again ($reason)"
+                return "$call: $end after ${elapsedNanos / NANOS_PER_MILLI} ms, $counted counted"
+            }
+        }
 
     /**
      * A native library cannot be used on this device. Without the core's, requests go once, as without Comeback; without that of `comeback-client`, its
@@ -110,6 +128,6 @@ public sealed class RetryEvent {
         override val callId: Long get() = 0
         override val label: String? get() = null
 
-        override fun toString(): String = "Unavailable(file=$file, architecture=$architecture, cause=$cause)"
+        override fun toString(): String = "Comeback does not act: $file on $architecture cannot be used: $cause"
     }
 }

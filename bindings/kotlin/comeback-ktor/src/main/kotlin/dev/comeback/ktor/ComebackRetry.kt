@@ -17,8 +17,7 @@ import io.ktor.util.pipeline.PipelinePhase
  *
  * ```
  * val http = HttpClient(OkHttp) {
- *     install(ComebackRetry) {
- *         comeback = app.comeback
+ *     install(comeback.ktorPlugin) {
  *         policy = RetryPolicy.READ
  *     }
  * }
@@ -49,9 +48,29 @@ import io.ktor.util.pipeline.PipelinePhase
  *
  * An interceptor of Comeback's inside Ktor's OkHttp engine stands down.
  */
-public val ComebackRetry: ClientPlugin<ComebackRetryConfig> =
-    createClientPlugin("ComebackRetry", ::ComebackRetryConfig) {
-        val comeback = requireNotNull(pluginConfig.comeback) { "ComebackRetry needs `comeback`: the app's own, for instance Comeback { }" }
+public val ComebackRetry: ClientPlugin<ComebackRetryConfig> = pluginOf { ComebackRetryConfig() }
+
+/**
+ * [ComebackRetry] for this [Comeback]. The two are one plugin: a client has it once.
+ *
+ * ```
+ * val http = HttpClient(OkHttp) {
+ *     install(comeback.ktorPlugin) {
+ *         policy = RetryPolicy.READ
+ *     }
+ * }
+ * ```
+ */
+public val Comeback.ktorPlugin: ClientPlugin<ComebackRetryConfig>
+    get() {
+        val app = this
+        return pluginOf { ComebackRetryConfig().apply { comeback = app } }
+    }
+
+private fun pluginOf(config: () -> ComebackRetryConfig): ClientPlugin<ComebackRetryConfig> =
+    createClientPlugin("ComebackRetry", config) {
+        val comeback =
+            requireNotNull(pluginConfig.comeback) { "ComebackRetry needs a Comeback: install(comeback.ktorPlugin) brings it along" }
         val hooks = Hooks(pluginConfig)
         requireBelow(hooks.policy, pluginConfig.maxSendCount)
         val interceptor = SendInterceptor(Setup(client, comeback, hooks))

@@ -14,7 +14,7 @@ import io.ktor.utils.io.KtorDsl
  */
 @KtorDsl
 public class ComebackRetryConfig {
-    /** The app's own. It must be set. */
+    /** The app's own. It must be set; [ktorPlugin] brings it along. */
     public var comeback: Comeback? = null
 
     /** The policy of all requests that have none of their own. */
