@@ -7,7 +7,7 @@ import dev.comeback.Comeback
 import dev.comeback.Offline
 import dev.comeback.RetryPolicy
 import dev.comeback.coroutines.retry
-import dev.comeback.ktor.ComebackRetry
+import dev.comeback.ktor.ktorPlugin
 import dev.failsafe.Failsafe
 import io.github.resilience4j.core.IntervalFunction
 import io.github.resilience4j.kotlin.retry.executeSuspendFunction
@@ -152,8 +152,7 @@ private fun SimulatedPhone.comebackPlugin(
     val app: Comeback = comeback(signal)
     val http =
         ktor {
-            install(ComebackRetry) {
-                comeback = app
+            install(app.ktorPlugin) {
                 policy = read
             }
         }

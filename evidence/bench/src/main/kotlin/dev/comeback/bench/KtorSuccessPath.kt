@@ -4,7 +4,7 @@ package dev.comeback.bench
 
 import dev.comeback.Comeback
 import dev.comeback.RetryPolicy
-import dev.comeback.ktor.ComebackRetry
+import dev.comeback.ktor.ktorPlugin
 import io.ktor.client.HttpClient
 import io.ktor.client.HttpClientConfig
 import io.ktor.client.engine.HttpClientEngineBase
@@ -74,8 +74,7 @@ open class KtorSuccessPath {
     }
 
     private fun HttpClientConfig<*>.comebackRetry(chosen: RetryPolicy) =
-        install(ComebackRetry) {
-            comeback = Comeback()
+        install(Comeback().ktorPlugin) {
             policy = chosen
         }
 

@@ -10,7 +10,7 @@ import dev.comeback.Jitter
 import dev.comeback.ManualConnectivity
 import dev.comeback.RetryPolicy
 import dev.comeback.coroutines.retry
-import dev.comeback.ktor.ComebackRetry
+import dev.comeback.ktor.ktorPlugin
 import dev.comeback.okhttp.callFactory
 import dev.comeback.okhttp.comeback
 import io.ktor.client.HttpClient
@@ -69,8 +69,7 @@ internal fun measureWaitingMemory() {
     table.row("call waiting in the Ktor plugin", MANY) { begun ->
         withComeback { app ->
             callsOfKtor(begun) {
-                install(ComebackRetry) {
-                    comeback = app
+                install(app.ktorPlugin) {
                     policy = POLICY
                 }
             }

@@ -3,7 +3,7 @@ package dev.comeback.demo
 
 import dev.comeback.Comeback
 import dev.comeback.RetryPolicy
-import dev.comeback.ktor.ComebackRetry
+import dev.comeback.ktor.ktorPlugin
 import dev.comeback.ktor.makeIdempotencyKey
 import dev.comeback.testing.FakeLink
 import io.ktor.client.HttpClient
@@ -26,8 +26,7 @@ internal class KtorOrders(
     private val http =
         HttpClient(OkHttp) {
             engine { preconfigured = OrderClient.common(link).build() }
-            install(ComebackRetry) {
-                comeback = app
+            install(app.ktorPlugin) {
                 policy = orders
                 label = { request -> request.attributes.getOrNull(RECORD)?.run { "${tap.id}" } }
             }

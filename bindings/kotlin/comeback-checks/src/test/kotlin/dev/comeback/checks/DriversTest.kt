@@ -1,12 +1,15 @@
 // One vector, every driver: interceptor, call factory, plugin and retry { } send the same number of requests at the same virtual times.
+@file:OptIn(InternalComebackApi::class)
+
 package dev.comeback.checks
 
 import dev.comeback.Comeback
+import dev.comeback.InternalComebackApi
 import dev.comeback.ManualConnectivity
 import dev.comeback.coroutines.AttemptResult
 import dev.comeback.coroutines.RetryClassifier
 import dev.comeback.coroutines.retry
-import dev.comeback.ktor.ComebackRetry
+import dev.comeback.ktor.ktorPlugin
 import dev.comeback.okhttp.ComebackOkHttp
 import dev.comeback.okhttp.callFactory
 import dev.comeback.okhttp.comeback
@@ -241,8 +244,7 @@ class DriversTest {
                 )
             val client =
                 HttpClient(engine) {
-                    install(ComebackRetry) {
-                        comeback = app
+                    install(app.ktorPlugin) {
                         policy = script.policy
                         maxSendCount = 1000
                         classify = { _, _, _ -> script.attempts.getOrNull(sent.size - 1)?.overrule }

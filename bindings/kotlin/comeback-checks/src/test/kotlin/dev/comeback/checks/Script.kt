@@ -1,6 +1,9 @@
 // A decision vector as a driver's world: what each attempt comes to and when, and what the network does meanwhile.
+@file:OptIn(InternalComebackApi::class)
+
 package dev.comeback.checks
 
+import dev.comeback.InternalComebackApi
 import dev.comeback.ManualConnectivity
 import dev.comeback.OutcomeClass
 import dev.comeback.RetryPolicy

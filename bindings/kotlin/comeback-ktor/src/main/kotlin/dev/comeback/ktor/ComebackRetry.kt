@@ -5,6 +5,7 @@ import dev.comeback.Comeback
 import dev.comeback.RetryPolicy
 import io.ktor.client.plugins.HttpSend
 import io.ktor.client.plugins.api.ClientPlugin
+import io.ktor.client.plugins.api.ClientPluginBuilder
 import io.ktor.client.plugins.api.createClientPlugin
 import io.ktor.client.plugins.plugin
 import io.ktor.client.request.HttpSendPipeline
@@ -13,13 +14,11 @@ import io.ktor.client.utils.HttpResponseReceived
 import io.ktor.util.pipeline.PipelinePhase
 
 /**
- * Sends failed requests again as a [RetryPolicy] says, and ends a wait when the network is back.
+ * The plugin for Ktor's client. It sends failed requests again as a [RetryPolicy] says, and ends a wait when the network is back.
  *
  * ```
  * val http = HttpClient(OkHttp) {
- *     install(comeback.ktorPlugin) {
- *         policy = RetryPolicy.READ
- *     }
+ *     install(comeback.ktorPlugin) { policy = RetryPolicy.READ }
  * }
  * http.post("/orders") { retryPolicy(RetryPolicy.PAYMENT) }
  * ```
@@ -48,49 +47,34 @@ import io.ktor.util.pipeline.PipelinePhase
  *
  * An interceptor of Comeback's inside Ktor's OkHttp engine stands down.
  */
-public val ComebackRetry: ClientPlugin<ComebackRetryConfig> = pluginOf { ComebackRetryConfig() }
-
-/**
- * [ComebackRetry] for this [Comeback]. The two are one plugin: a client has it once.
- *
- * ```
- * val http = HttpClient(OkHttp) {
- *     install(comeback.ktorPlugin) {
- *         policy = RetryPolicy.READ
- *     }
- * }
- * ```
- */
 public val Comeback.ktorPlugin: ClientPlugin<ComebackRetryConfig>
-    get() {
-        val app = this
-        return pluginOf { ComebackRetryConfig().apply { comeback = app } }
-    }
+    get() = createClientPlugin(PLUGIN, { ComebackRetryConfig(this) }) { putIn() }
 
-private fun pluginOf(config: () -> ComebackRetryConfig): ClientPlugin<ComebackRetryConfig> =
-    createClientPlugin("ComebackRetry", config) {
-        val comeback =
-            requireNotNull(pluginConfig.comeback) { "ComebackRetry needs a Comeback: install(comeback.ktorPlugin) brings it along" }
-        val hooks = Hooks(pluginConfig)
-        requireBelow(hooks.policy, pluginConfig.maxSendCount)
-        val interceptor = SendInterceptor(Setup(client, comeback, hooks))
-        client.monitor.subscribe(HttpRequestIsReadyForSending, interceptor::enters)
-        client.monitor.subscribe(HttpResponseReceived) {
-            it.call.attributes.onItsWay
-                ?.headCame(it)
-        }
-        client.sendPipeline.insertPhaseBefore(HttpSendPipeline.Engine, ENGINE)
-        client.sendPipeline.intercept(ENGINE) {
-            try {
-                proceed()
-            } catch (thrown: Throwable) {
-                context.attributes.onItsWay?.engineThrew(thrown)
-                throw thrown
-            }
-        }
-        // What `on(Send)` does, without its two objects per call.
-        client.plugin(HttpSend).intercept(interceptor::send)
+/** One name for the plugin of every [Comeback], so that a client has one of them. */
+private const val PLUGIN = "ComebackRetry"
+
+private fun ClientPluginBuilder<ComebackRetryConfig>.putIn() {
+    val comeback = pluginConfig.comeback
+    val hooks = Hooks(pluginConfig)
+    requireBelow(hooks.policy, pluginConfig.maxSendCount)
+    val interceptor = SendInterceptor(Setup(client, comeback, hooks))
+    client.monitor.subscribe(HttpRequestIsReadyForSending, interceptor::enters)
+    client.monitor.subscribe(HttpResponseReceived) {
+        it.call.attributes.onItsWay
+            ?.headCame(it)
     }
+    client.sendPipeline.insertPhaseBefore(HttpSendPipeline.Engine, ENGINE)
+    client.sendPipeline.intercept(ENGINE) {
+        try {
+            proceed()
+        } catch (thrown: Throwable) {
+            context.attributes.onItsWay?.engineThrew(thrown)
+            throw thrown
+        }
+    }
+    // What `on(Send)` does, without its two objects per call.
+    client.plugin(HttpSend).intercept(interceptor::send)
+}
 
 /** The last before the engine's own. */
 internal val ENGINE: PipelinePhase = PipelinePhase("ComebackEngine")

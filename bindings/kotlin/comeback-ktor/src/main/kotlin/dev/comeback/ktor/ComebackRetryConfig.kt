@@ -9,14 +9,13 @@ import io.ktor.client.statement.HttpResponse
 import io.ktor.utils.io.KtorDsl
 
 /**
- * The configuration of [ComebackRetry]. Hooks are called in the coroutine of the call, by many calls at once, and should be quick. A hook that throws
+ * The configuration of [ktorPlugin]. Hooks are called in the coroutine of the call, by many calls at once, and should be quick. A hook that throws
  * counts as one that returned null, or did nothing.
  */
 @KtorDsl
-public class ComebackRetryConfig {
-    /** The app's own. It must be set; [ktorPlugin] brings it along. */
-    public var comeback: Comeback? = null
-
+public class ComebackRetryConfig internal constructor(
+    internal val comeback: Comeback,
+) {
     /** The policy of all requests that have none of their own. */
     public var policy: RetryPolicy = RetryPolicy.DEFAULT
 

@@ -12,12 +12,12 @@ import java.util.Collections
 import java.util.WeakHashMap
 
 /**
- * Prepares an OkHttp engine for [ComebackRetry], for clients that get it later: those that share the engine, and those that are made by
- * `client.config { install(ComebackRetry) { … } }`. `HttpClient(OkHttp) { install(ComebackRetry) { … } }` needs no word.
+ * Prepares an OkHttp engine for [ktorPlugin], for clients that get it later: those that share the engine, and those that are made by
+ * `client.config { install(comeback.ktorPlugin) }`. `HttpClient(OkHttp) { install(comeback.ktorPlugin) }` needs no word.
  *
  * ```
  * val plain = HttpClient(OkHttp) { engine { comeback() } }
- * val retrying = plain.config { install(ComebackRetry) { comeback = app.comeback } }
+ * val retrying = plain.config { install(comeback.ktorPlugin) }
  * ```
  *
  * Requests without the plugin go as ever. Call it last in the engine's configuration: interceptors that are added later may see a `Retry-After` of
@@ -40,8 +40,8 @@ internal object OkHttpEngines {
         val config = client.engine.config as? OkHttpConfig ?: return false
         if (config in prepared) return true
         check(isUnused(client.engine)) {
-            "ComebackRetry: this OkHttp engine may be in use already, by another HttpClient or the one that `config { }` was called on, " +
-                "so that OkHttp cannot be told what it must not send again. Install ComebackRetry in `HttpClient(OkHttp) { }` itself, or " +
+            "Comeback: this OkHttp engine may be in use already, by another HttpClient or the one that `config { }` was called on, " +
+                "so that OkHttp cannot be told what it must not send again. Install the plugin in `HttpClient(OkHttp) { }` itself, or " +
                 "prepare the engine where it is made: `HttpClient(OkHttp) { engine { comeback() } }`, `OkHttp.create { comeback() }`"
         }
         prepare(config)
@@ -50,7 +50,7 @@ internal object OkHttpEngines {
 
     fun prepare(config: OkHttpConfig) {
         check(canBeTold()) {
-            "ComebackRetry needs OkHttp 5.4 or newer, which can be told what it must not send again. Ktor's OkHttp engine brings " +
+            "Comeback needs OkHttp 5.4 or newer, which can be told what it must not send again. Ktor's OkHttp engine brings " +
                 "it from Ktor 3.6 on; with an older Ktor add a dependency on com.squareup.okhttp3:okhttp 5.4 or newer"
         }
         if (!prepared.add(config)) return

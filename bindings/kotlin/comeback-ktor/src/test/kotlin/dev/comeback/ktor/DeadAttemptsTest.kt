@@ -80,8 +80,8 @@ internal class DeadAttemptsTest {
         }
     private val intercepted = OkHttpClient.Builder().comeback(app, policy).build()
     private val factory = app.callFactory(OkHttpClient(), policy)
-    private val ktorOnOkHttp = HttpClient(OkHttp) { install(ComebackRetry) { comeback = app } }
-    private val ktorOnCio = HttpClient(CIO) { install(ComebackRetry) { comeback = app } }
+    private val ktorOnOkHttp = HttpClient(OkHttp) { install(app.ktorPlugin) }
+    private val ktorOnCio = HttpClient(CIO) { install(app.ktorPlugin) }
 
     @AfterEach
     fun close() {

@@ -96,8 +96,7 @@ class DeadConnectionsTest {
                     if (die && connection in dying) stall() else status(200)
                 }.use { server ->
                     HttpClient(engine) {
-                        install(ComebackRetry) {
-                            comeback = app
+                        install(app.ktorPlugin) {
                             policy = short
                         }
                     }.use { client -> runBlocking(Dispatchers.Default) { withTimeout(1.minutes) { test(client, server) } } }
@@ -178,8 +177,7 @@ class DeadConnectionsTest {
 
     private fun client(engine: HttpClientEngineFactory<*>) =
         HttpClient(engine) {
-            install(ComebackRetry) {
-                comeback = app
+            install(app.ktorPlugin) {
                 policy = patient
                 label = { it.headers[CALL] }
             }

@@ -81,8 +81,7 @@ class FromHttpRequestRetryTest {
             }
         val client =
             HttpClient(engine) {
-                install(ComebackRetry) {
-                    comeback = app
+                install(app.ktorPlugin) {
                     policy = RetryPolicy.READ
                     classify = { _, response, _ -> if (response?.status?.value == 404) OutcomeClass.TRANSIENT_STATUS else null }
                     classify = { _, _, cause -> if (cause is SessionExpired) OutcomeClass.PERMANENT_FAILURE else null }

@@ -71,8 +71,7 @@ class HalfAnswersTest {
             }
         }.use { server ->
             HttpClient(engine) {
-                install(ComebackRetry) {
-                    comeback = app
+                install(app.ktorPlugin) {
                     policy = reading
                 }
             }.use { client ->

@@ -193,7 +193,7 @@ class HangMatrixTest {
     ): HttpClient {
         val configure: HttpClientConfig<*>.() -> Unit = {
             if (end == EndedBy.HTTP_TIMEOUT) install(HttpTimeout) { requestTimeoutMillis = LIMIT.inWholeMilliseconds }
-            if (!driver.isBlock) install(ComebackRetry) { comeback = app }
+            if (!driver.isBlock) install(app.ktorPlugin)
         }
         return if (driver.isCio) {
             HttpClient(CIO, configure)

@@ -1,79 +1,44 @@
-// The plugin that brings its Comeback along is the plugin.
+// How an app installs the plugin.
 package dev.comeback.ktor
 
 import dev.comeback.Comeback
-import dev.comeback.Jitter
 import dev.comeback.RetryPolicy
+import dev.comeback.testing.schedulerTime
 import io.ktor.client.HttpClient
 import io.ktor.client.engine.mock.MockEngine
-import io.ktor.client.engine.mock.respond
-import io.ktor.client.plugins.plugin
 import io.ktor.client.request.get
 import io.ktor.http.HttpStatusCode
 import kotlinx.coroutines.test.runTest
 import org.junit.jupiter.api.Test
-import java.util.concurrent.atomic.AtomicInteger
 import kotlin.test.assertEquals
-import kotlin.test.assertFailsWith
-import kotlin.test.assertNotNull
-import kotlin.time.Duration.Companion.milliseconds
 
 class KtorPluginTest {
-    private val quick =
-        RetryPolicy {
-            jitter = Jitter.NONE
-            base = 1.milliseconds
+    @Test
+    fun `a value named comeback installs its plugin, with options or without`() =
+        runTest {
+            val comeback = Comeback { schedulerTime(testScheduler) }
+            var sent = 0
+            val engine = MockEngine { status(if (++sent % 2 == 1) 503 else 200) }
+            val clients =
+                listOf(
+                    HttpClient(engine) { install(comeback.ktorPlugin) },
+                    HttpClient(engine) { install(comeback.ktorPlugin) { policy = RetryPolicy.READ } },
+                )
+            for (client in clients) assertEquals(HttpStatusCode.OK, client.get("http://host/").status)
+            assertEquals(4, sent)
         }
 
     @Test
-    fun `install(comeback ktorPlugin) needs no further word, and a variable may be called comeback`() =
+    fun `the plugins of two Comebacks in one client are one layer`() =
         runTest {
-            Comeback { }.use { comeback ->
-                val sent = AtomicInteger()
-                val engine =
-                    MockEngine {
-                        respond(
-                            "",
-                            if (sent.incrementAndGet() <
-                                3
-                            ) {
-                                HttpStatusCode.ServiceUnavailable
-                            } else {
-                                HttpStatusCode.OK
-                            },
-                        )
-                    }
-                HttpClient(engine) { install(comeback.ktorPlugin) { policy = quick } }.use { client ->
-                    assertEquals(HttpStatusCode.OK, client.get("http://host/").status)
-                    assertEquals(3, sent.get())
-                    assertNotNull(client.plugin(ComebackRetry))
+            val comeback = Comeback { schedulerTime(testScheduler) }
+            var sent = 0
+            val client =
+                HttpClient(MockEngine { status(503).also { sent++ } }) {
+                    install(comeback.ktorPlugin) { policy = RetryPolicy.PAYMENT }
+                    install(Comeback { schedulerTime(testScheduler) }.ktorPlugin)
                 }
-            }
+            client.get("http://host/")
+            assertEquals(3, sent)
         }
-
-    @Test
-    fun `a client has the plugin once, by whichever name it was installed`() =
-        runTest {
-            Comeback { }.use { app ->
-                val sent = AtomicInteger()
-                val engine =
-                    MockEngine {
-                        sent.incrementAndGet()
-                        respond("", HttpStatusCode.ServiceUnavailable)
-                    }
-                val client =
-                    HttpClient(engine) {
-                        install(app.ktorPlugin) { policy = quick }
-                        install(ComebackRetry) { policy = RetryPolicy(quick) { maxAttempts = 2 } }
-                    }
-                client.use { assertEquals(HttpStatusCode.ServiceUnavailable, it.get("http://host/").status) }
-                assertEquals(2, sent.get())
-            }
-        }
-
-    @Test
-    fun `without a Comeback the message names the way`() {
-        val refused = assertFailsWith<IllegalArgumentException> { HttpClient(MockEngine { respond("") }) { install(ComebackRetry) } }
-        assertEquals("ComebackRetry needs a Comeback: install(comeback.ktorPlugin) brings it along", refused.message)
-    }
 }

@@ -105,8 +105,7 @@ class LateCallsTest {
                     readTimeout(1, MINUTES)
                 }
             }
-            install(ComebackRetry) {
-                comeback = app
+            install(app.ktorPlugin) {
                 policy = this@LateCallsTest.policy
                 // A test adds an interceptor of its own.
                 onlyThisClientSends = true

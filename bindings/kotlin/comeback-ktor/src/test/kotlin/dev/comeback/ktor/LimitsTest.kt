@@ -65,8 +65,7 @@ class LimitsTest {
         engine: HttpClientEngineFactory<*>,
         policy: RetryPolicy,
     ) = HttpClient(engine) {
-        install(ComebackRetry) {
-            comeback = app
+        install(app.ktorPlugin) {
             this.policy = policy
         }
     }

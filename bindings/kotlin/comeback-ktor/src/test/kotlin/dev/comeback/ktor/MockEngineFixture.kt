@@ -68,8 +68,7 @@ internal class MockEngineFixture(
             )
         return HttpClient(engine) {
             before()
-            install(ComebackRetry) {
-                comeback = this@MockEngineFixture.comeback
+            install(this@MockEngineFixture.comeback.ktorPlugin) {
                 this.policy = policy
                 configure()
             }

@@ -283,7 +283,7 @@ class NeverTwiceTest {
     fun `a client made from one that uses its OkHttp engine already is refused, with the way out`() {
         val app = Comeback { }
         HttpClient(OkHttp).use { plain ->
-            val refused = assertFailsWith<IllegalStateException> { plain.config { install(ComebackRetry) { comeback = app } } }
+            val refused = assertFailsWith<IllegalStateException> { plain.config { install(app.ktorPlugin) } }
             assertTrue("comeback()" in assertNotNull(refused.message), refused.message)
         }
         app.close()
@@ -296,7 +296,7 @@ class NeverTwiceTest {
             ScriptedServer { status(200) }.use { server ->
                 val engine = OkHttp.create()
                 HttpClient(engine).use { it.get(server.url) }
-                assertFailsWith<IllegalStateException> { HttpClient(engine) { install(ComebackRetry) { comeback = app } } }
+                assertFailsWith<IllegalStateException> { HttpClient(engine) { install(app.ktorPlugin) } }
                 engine.close()
             }
             app.close()
@@ -313,8 +313,7 @@ class NeverTwiceTest {
                     assertEquals(2, server.bodies.size)
                     plain
                         .config {
-                            install(ComebackRetry) {
-                                comeback = app
+                            install(app.ktorPlugin) {
                                 policy = RetryPolicy.PAYMENT
                             }
                         }.post(server.url) { setBody("order") }

@@ -56,8 +56,7 @@ class NothingIsLeftTest {
             }
         val client =
             HttpClient(engine) {
-                install(ComebackRetry) {
-                    comeback = app
+                install(app.ktorPlugin) {
                     policy = quick
                 }
             }

@@ -78,8 +78,7 @@ class OneLayerTest {
     }
 
     private fun <T : HttpClientEngineConfig> HttpClientConfig<T>.plugin(policy: RetryPolicy = quick) {
-        install(ComebackRetry) {
-            comeback = app
+        install(app.ktorPlugin) {
             this.policy = policy
         }
     }

@@ -33,8 +33,7 @@ class OtherEnginesTest {
 
     private fun client(engine: HttpClientEngineFactory<*>) =
         HttpClient(engine) {
-            install(ComebackRetry) {
-                comeback = app
+            install(app.ktorPlugin) {
                 policy = one
             }
         }

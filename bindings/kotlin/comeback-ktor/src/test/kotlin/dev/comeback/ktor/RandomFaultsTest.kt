@@ -89,8 +89,7 @@ class RandomFaultsTest {
         faultyServer(arrived).use { server ->
             val refreshes = HttpClient(engine)
             HttpClient(engine) {
-                install(ComebackRetry) {
-                    comeback = app
+                install(app.ktorPlugin) {
                     label = { it.headers[ORDER] }
                 }
             }.use { client ->

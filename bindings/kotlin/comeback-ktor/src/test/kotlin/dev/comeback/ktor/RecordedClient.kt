@@ -29,8 +29,7 @@ internal open class RecordedClient(
         }
     val client =
         HttpClient(engine) {
-            install(ComebackRetry) {
-                comeback = this@RecordedClient.comeback
+            install(this@RecordedClient.comeback.ktorPlugin) {
                 this.policy = policy
                 configure()
             }

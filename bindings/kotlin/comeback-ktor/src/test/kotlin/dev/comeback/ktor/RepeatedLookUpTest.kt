@@ -77,8 +77,7 @@ class RepeatedLookUpTest {
         }.use { app ->
             HttpClient(OkHttp) {
                 engine(engine)
-                install(ComebackRetry) {
-                    comeback = app
+                install(app.ktorPlugin) {
                     policy = retryPolicy
                 }
             }.use { client -> runBlocking(Dispatchers.Default) { withTimeout(1.minutes) { test(client) } } }

@@ -66,8 +66,7 @@ class ReplayTest {
                 events.clear()
                 val client =
                     HttpClient(engine) {
-                        install(ComebackRetry) {
-                            comeback = app
+                        install(app.ktorPlugin) {
                             policy = quick
                         }
                     }

@@ -59,8 +59,7 @@ class SlowListenersTest {
                 listener = blocking
             }.use { comeback ->
                 HttpClient(OkHttp) {
-                    install(ComebackRetry) {
-                        this.comeback = comeback
+                    install(comeback.ktorPlugin) {
                         this.policy = policy
                     }
                 }.use { client ->

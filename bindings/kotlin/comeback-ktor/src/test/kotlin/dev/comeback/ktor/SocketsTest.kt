@@ -160,7 +160,7 @@ class SocketsTest {
             ScriptedServer { number -> if (number == 1) stall() else status(200) }.use { server ->
                 val network = ManualConnectivity(concernsLoopback = true).apply { available(1) }
                 val comeback = Comeback { connectivity = network }
-                val client = HttpClient(engine) { install(ComebackRetry) { this.comeback = comeback } }
+                val client = HttpClient(engine) { install(comeback.ktorPlugin) }
                 val answer = CoroutineScope(Dispatchers.Default).async { client.get(server.url).status.value }
                 while (server.heads.isEmpty()) delay(5)
                 network.available(2)
@@ -178,7 +178,7 @@ class SocketsTest {
             ScriptedServer { number -> if (number > 1 && connection == 1) stall() else status(200) }.use { server ->
                 val network = ManualConnectivity(concernsLoopback = true).apply { available(1) }
                 Comeback { connectivity = network }.use { comeback ->
-                    HttpClient(OkHttp) { install(ComebackRetry) { this.comeback = comeback } }.use { client ->
+                    HttpClient(OkHttp) { install(comeback.ktorPlugin) }.use { client ->
                         withTimeout(20.seconds) {
                             assertEquals(200, client.get(server.url).status.value)
                             network.available(2)
@@ -206,7 +206,7 @@ class SocketsTest {
                     connectivity = network
                     listener = moving
                 }.use { comeback ->
-                    HttpClient(OkHttp) { install(ComebackRetry) { this.comeback = comeback } }.use { client ->
+                    HttpClient(OkHttp) { install(comeback.ktorPlugin) }.use { client ->
                         withTimeout(20.seconds) { assertEquals(200, client.get(server.url).status.value) }
                     }
                 }

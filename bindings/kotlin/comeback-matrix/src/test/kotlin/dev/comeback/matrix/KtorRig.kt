@@ -5,7 +5,7 @@ import dev.comeback.RetryPolicy
 import dev.comeback.coroutines.AttemptResult
 import dev.comeback.coroutines.RetryClassifier
 import dev.comeback.coroutines.retry
-import dev.comeback.ktor.ComebackRetry
+import dev.comeback.ktor.ktorPlugin
 import dev.comeback.ktor.retryPolicy
 import dev.comeback.ktor.retryReport
 import dev.comeback.okhttp.comeback
@@ -189,8 +189,7 @@ private fun HttpClientConfig<*>.installComeback(
     cell: Cell,
     isSecond: Boolean,
 ) {
-    install(ComebackRetry) {
-        comeback = if (isSecond) Comebacks.second else Comebacks.first
+    install((if (isSecond) Comebacks.second else Comebacks.first).ktorPlugin) {
         policy = cell.policy
         label = { it.attributes.getOrNull(LABEL) }
     }

@@ -2,6 +2,7 @@
 package dev.comeback.testing
 
 import dev.comeback.Comeback
+import dev.comeback.ManualConnectivity
 import dev.comeback.Subscription
 import dev.comeback.driver.NANOS_PER_MILLI
 import dev.comeback.driver.Time
@@ -15,7 +16,7 @@ import kotlinx.coroutines.test.TestCoroutineScheduler
  * ```
  * @Test
  * fun loads() = runTest {
- *     val comeback = Comeback { connectivity = ManualConnectivity(schedulerTime(testScheduler), concernsLoopback = true) }
+ *     val comeback = Comeback { connectivity = schedulerTime(testScheduler).network() }
  *     comeback.retry { repository.load() }
  * }
  * ```
@@ -27,6 +28,9 @@ public class SchedulerTime(
     /** The wall clock at instant 0, in milliseconds since 1970; null, the default: there is none. It goes on with [nanos]. */
     @Volatile
     public var wallMillisAtZero: Long? = null
+
+    /** A network that lives in this time, and that calls to a server on this machine take notice of. */
+    public fun network(): ManualConnectivity = ManualConnectivity(this, concernsLoopback = true)
 
     override fun nanos(): Long = scheduler.currentTime * NANOS_PER_MILLI
 

@@ -2,6 +2,7 @@
 package dev.comeback.testing
 
 import dev.comeback.Comeback
+import dev.comeback.ManualConnectivity
 import dev.comeback.Subscription
 import dev.comeback.driver.NANOS_PER_MILLI
 import dev.comeback.driver.Time
@@ -15,8 +16,7 @@ import kotlin.concurrent.thread
  *
  * ```
  * val comeback = Comeback {
- *     val time = instantWaits()
- *     connectivity = ManualConnectivity(time, concernsLoopback = true)
+ *     connectivity = instantWaits().network()
  * }
  * ```
  *
@@ -43,6 +43,9 @@ public class VirtualTime : Time {
     public var wallMillisAtZero: Long?
         get() = synchronized(lock) { wall }
         set(value) = synchronized(lock) { wall = value }
+
+    /** A network that lives in this time, and that calls to a server on this machine take notice of. */
+    public fun network(): ManualConnectivity = ManualConnectivity(this, concernsLoopback = true)
 
     /** Starts at 0. */
     override fun nanos(): Long = synchronized(lock) { now }
