@@ -100,6 +100,11 @@ mod connectivity;
 
 mod event;
 
+mod breaker;
+mod budget;
+#[cfg(any(test, feature = "tokio", feature = "uniffi"))]
+mod origins;
+
 mod call;
 
 mod decide;
@@ -120,6 +125,8 @@ pub mod stored;
 pub mod ffi;
 
 pub use backoff::{Schedule, Waits};
+pub use breaker::{Admission, Breaker, Spoken, Ticket, Transition};
+pub use budget::{TokenBucket, costs_a_token};
 pub use call::{Call, Limit, Signals, Sleep, Step, Waiting, first_limit};
 pub use connectivity::{Hub, Network, NetworkState, Snapshot};
 pub use decide::{Decision, decide};
@@ -150,8 +157,8 @@ pub use outcome::{Evidence, FailureKind, InnerRequest, Outcome, OutcomeClass, Wh
 #[cfg(feature = "uniffi")]
 pub use policy::ClientResends;
 pub use policy::{
-    Forgiving, Jitter, KeyForm, KeyRule, Offline, PolicyBuilder, PolicyError, Repeat, RetryPolicy,
-    Wake, Window,
+    CircuitBreaker, CircuitBreakerBuilder, Forgiven, Forgiving, Jitter, KeyForm, KeyRule, Offline,
+    PolicyBuilder, PolicyError, Repeat, RetryBudget, RetryPolicy, Wake, Window,
 };
 pub use request::{DriverFacts, Method, RequestFacts, may_repeat};
 pub use resume::{Go, Resumed, resume};

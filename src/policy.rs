@@ -18,6 +18,7 @@
 //! # Ok::<(), comeback::PolicyError>(())
 //! ```
 
+mod aggregates;
 mod builder;
 mod error;
 mod json;
@@ -28,6 +29,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+pub use aggregates::{CircuitBreaker, CircuitBreakerBuilder, Forgiven, RetryBudget};
 pub use builder::PolicyBuilder;
 pub use error::PolicyError;
 pub use json::Forgiving;

@@ -85,11 +85,11 @@ impl RetryPolicy {
 /// What is done about a name that no field has: an error, if it is refused.
 type Unknown<'a> = &'a mut dyn FnMut(String, &Value) -> Result<(), PolicyError>;
 
-fn read_text(json: &str) -> Result<Read, PolicyError> {
+pub(super) fn read_text(json: &str) -> Result<Read, PolicyError> {
     serde_json::from_str(json).map_err(|error| PolicyError::no_json(json, &error))
 }
 
-fn object_of(value: Value) -> Result<Map<String, Value>, PolicyError> {
+pub(super) fn object_of(value: Value) -> Result<Map<String, Value>, PolicyError> {
     match value {
         Value::Object(document) => Ok(document),
         other => Err(PolicyError::new("policy", other, "must be a JSON object")),
@@ -270,7 +270,7 @@ fn optional<'v, T>(
     }
 }
 
-fn small<T: TryFrom<i64>>(
+pub(super) fn small<T: TryFrom<i64>>(
     field: &str,
     value: &Value,
     allowed: RangeInclusive<i64>,
@@ -296,7 +296,7 @@ fn number(field: &str, value: &Value) -> Result<f64, PolicyError> {
         .map_or_else(|| wrong(field, value, "must be a number"), Ok)
 }
 
-fn boolean(field: &str, value: &Value) -> Result<bool, PolicyError> {
+pub(super) fn boolean(field: &str, value: &Value) -> Result<bool, PolicyError> {
     value
         .as_bool()
         .map_or_else(|| wrong(field, value, "must be true or false"), Ok)
