@@ -140,6 +140,7 @@ fn signals(seconds: i64, network: Snapshot) -> Signals {
         now: Instant::from_nanos(seconds * SECOND),
         network,
         wall_ms: None,
+        allowed: Allowed::ALL,
     }
 }
 

@@ -32,6 +32,31 @@ pub struct Signals {
     pub network: Snapshot,
     /// The wall clock as Unix milliseconds, for HTTP dates only; `None` if unknown.
     pub wall_ms: Option<i64>,
+    /// What the aggregates of the call's origin say.
+    pub allowed: Allowed,
+}
+
+/// What the aggregates of the call's origin let a retry do: see [`TokenBucket`](crate::TokenBucket) and [`Breaker`](crate::Breaker).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Allowed {
+    /// The budget has a token. Asked for a retry that costs one.
+    pub budget: bool,
+    /// The breaker lets retries through.
+    pub breaker: bool,
+}
+
+impl Allowed {
+    /// Where neither is configured, everything is.
+    pub const ALL: Allowed = Allowed {
+        budget: true,
+        breaker: true,
+    };
+}
+
+impl Default for Allowed {
+    fn default() -> Allowed {
+        Allowed::ALL
+    }
 }
 
 impl Signals {
@@ -93,6 +118,9 @@ pub struct Sleep {
     pub ask_at: Instant,
     /// What the wait is for.
     pub why: WaitReason,
+    /// Whether the retry takes a token of the budget: then take it now, and if there is none, ask [`decide`](crate::decide) again with an empty budget.
+    /// Only `decide` says so; sleeping on costs nothing more.
+    pub costs_token: bool,
 }
 
 /// A call whose attempt is in flight. [`decide`](crate::decide) consumes it.
@@ -361,6 +389,7 @@ impl Waiting {
         Sleep {
             ask_at: self.until.min(self.call.clock.plus(ASK_WITHIN)),
             why: self.why(),
+            costs_token: false,
             waiting: self,
         }
     }

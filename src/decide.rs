@@ -1,5 +1,6 @@
 //! A failed attempt: does the call go again, and when?
 
+use crate::budget::costs_a_token;
 use crate::call::{Call, Floor, Signals, Sleep, Step, Waiting, fails_fast, time_over};
 use crate::connectivity::Snapshot;
 use crate::draw::{Purpose, Range, word};
@@ -22,7 +23,7 @@ pub enum Decision {
 /// Decides what follows an attempt that came back with `outcome`; `noted` is the snapshot taken before the attempt.
 ///
 /// The first check that applies is the reason to stop: deliver, permanent, not repeatable, body not replayable, attempts, time over,
-/// offline, server's wait too long, elapsed.
+/// offline, server's wait too long, elapsed. Between attempts and time over: the breaker, and the budget.
 ///
 /// ```
 /// use comeback::*;
@@ -33,6 +34,7 @@ pub enum Decision {
 ///     now: Instant::from_nanos(30_000_000),
 ///     network: Snapshot::UNKNOWN,
 ///     wall_ms: None,
+///     allowed: Allowed::ALL,
 /// };
 /// let outcome = Outcome::failure(FailureKind::Reset);
 /// match decide(&policy, call, &Snapshot::UNKNOWN, &outcome, &signals).decision {
@@ -95,6 +97,13 @@ pub(crate) fn decide_after(
     if is_last || call.counted >= policy.max_attempts {
         return stop(&call, Reason::Attempts);
     }
+    if !signals.allowed.breaker {
+        return stop(&call, Reason::Breaker);
+    }
+    let costs_token = costs_a_token(class, noted, &signals.network);
+    if costs_token && !signals.allowed.budget {
+        return stop(&call, Reason::Budget);
+    }
     let last_start = call.last_start(policy);
     if now > last_start {
         return stop(&call, time_over(&signals.network));
@@ -152,7 +161,11 @@ pub(crate) fn decide_after(
         }
     }
     let events = Events::two(failed, waiting.plan());
-    Step::new(Decision::Sleep(waiting.sleep()), events)
+    let sleep = Sleep {
+        costs_token,
+        ..waiting.sleep()
+    };
+    Step::new(Decision::Sleep(sleep), events)
 }
 
 /// What sets the floor, and its length. Nothing starts before it; zero means no floor.

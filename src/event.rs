@@ -30,6 +30,10 @@ pub enum Reason {
     Permanent,
     /// There is no network.
     Offline,
+    /// The retry budget of the origin is used up.
+    Budget,
+    /// The circuit breaker of the origin lets no retry through.
+    Breaker,
     /// The call was ended from outside.
     Cancelled(CancelKind),
     /// Comeback itself failed. The call ends with the outcome it has.
@@ -51,6 +55,8 @@ impl fmt::Display for Reason {
             Reason::BodyNotReplayable => "the body cannot be sent again",
             Reason::Permanent => "not worth another attempt",
             Reason::Offline => "there is no network",
+            Reason::Budget => "the retry budget of this origin is used up",
+            Reason::Breaker => "the circuit breaker of this origin is open",
             Reason::Cancelled(CancelKind::Caller) => "the caller ended it",
             Reason::Cancelled(CancelKind::CallTimeout) => "the client's own call timeout ended it",
             Reason::Cancelled(CancelKind::Closed) => "the client was closed",
@@ -74,6 +80,8 @@ impl fmt::Display for Named {
             Reason::BodyNotReplayable => "body_not_replayable",
             Reason::Permanent => "permanent",
             Reason::Offline => "offline",
+            Reason::Budget => "budget",
+            Reason::Breaker => "breaker",
             Reason::Cancelled(CancelKind::Caller) => "cancelled(caller)",
             Reason::Cancelled(CancelKind::CallTimeout) => "cancelled(call_timeout)",
             Reason::Cancelled(CancelKind::Closed) => "cancelled(closed)",

@@ -46,7 +46,7 @@
 //!     loop {
 //!         let noted = hub();
 //!         let outcome = attempt();
-//!         let signals = Signals { now: clock(), network: hub(), wall_ms: None };
+//!         let signals = Signals { now: clock(), network: hub(), wall_ms: None, allowed: Allowed::ALL };
 //!         let mut sleep = match decide(policy, call, &noted, &outcome, &signals).decision {
 //!             Decision::Deliver => return None,
 //!             Decision::Stop(reason) => return Some(reason),
@@ -54,7 +54,7 @@
 //!         };
 //!         call = loop {
 //!             sleep_until(sleep.ask_at); // or an edge, if earlier
-//!             let signals = Signals { now: clock(), network: hub(), wall_ms: None };
+//!             let signals = Signals { now: clock(), network: hub(), wall_ms: None, allowed: Allowed::ALL };
 //!             match resume(policy, sleep.waiting, &signals).decision {
 //!                 Resumed::Go(go) => break go.call,
 //!                 Resumed::Sleep(on) => sleep = on,
@@ -127,7 +127,7 @@ pub mod ffi;
 pub use backoff::{Schedule, Waits};
 pub use breaker::{Admission, Breaker, Spoken, Ticket, Transition};
 pub use budget::{TokenBucket, costs_a_token};
-pub use call::{Call, Limit, Signals, Sleep, Step, Waiting, first_limit};
+pub use call::{Allowed, Call, Limit, Signals, Sleep, Step, Waiting, first_limit};
 pub use connectivity::{Hub, Network, NetworkState, Snapshot};
 pub use decide::{Decision, decide};
 pub use event::{

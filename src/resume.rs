@@ -29,6 +29,9 @@ pub struct Go {
 }
 
 /// Asked after a timer, at an edge, or at any other moment; asking early or twice is harmless and makes no event.
+///
+/// With a circuit breaker, ask for admission ([`Breaker::admit`](crate::Breaker::admit)) once the answer is `Go`. If it is refused, ask again with the same
+/// waiting call and [`Allowed::breaker`](crate::Allowed) false.
 pub fn resume(policy: &RetryPolicy, mut waiting: Waiting, signals: &Signals) -> Step<Resumed> {
     let signals = &signals.seen_by(policy);
     let now = waiting.call.see(signals.now);
@@ -45,7 +48,7 @@ pub fn resume(policy: &RetryPolicy, mut waiting: Waiting, signals: &Signals) -> 
         let turns = waiting.parked_at.is_none();
         waiting.park(policy, &signals.network);
         if waiting.probe_at(policy).is_some_and(|probe| now >= probe) {
-            return go(policy, waiting, WokenBy::Probe);
+            return go(policy, waiting, signals, WokenBy::Probe);
         }
         let events = if turns {
             Events::one(waiting.plan())
@@ -71,7 +74,7 @@ pub fn resume(policy: &RetryPolicy, mut waiting: Waiting, signals: &Signals) -> 
     } else {
         WokenBy::Timer
     };
-    go(policy, waiting, by)
+    go(policy, waiting, signals, by)
 }
 
 fn stop(call: &Call, reason: Reason) -> Step<Resumed> {
@@ -81,7 +84,10 @@ fn stop(call: &Call, reason: Reason) -> Step<Resumed> {
     )
 }
 
-fn go(policy: &RetryPolicy, waiting: Waiting, by: WokenBy) -> Step<Resumed> {
+fn go(policy: &RetryPolicy, waiting: Waiting, signals: &Signals, by: WokenBy) -> Step<Resumed> {
+    if !signals.allowed.breaker {
+        return stop(&waiting.call, Reason::Breaker);
+    }
     let mut call = waiting.call;
     let now = call.clock;
     if by == WokenBy::Edge {

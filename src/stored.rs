@@ -96,7 +96,7 @@ pub(crate) fn load<T: Stored>(bytes: &[u8]) -> Result<T, Unreadable> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::call::Signals;
+    use crate::call::{Allowed, Signals};
     use crate::connectivity::{NetworkState, Snapshot};
     use crate::decide::{Decision, decide};
     use crate::instant::Instant;
@@ -121,6 +121,7 @@ mod tests {
             now: Instant::from_nanos(now),
             network,
             wall_ms: None,
+            allowed: Allowed::ALL,
         }
     }
 

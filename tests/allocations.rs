@@ -41,6 +41,7 @@ fn signals(seconds: i64, network: Snapshot) -> Signals {
         now: Instant::from_nanos(seconds * 1_000_000_000),
         network,
         wall_ms: Some(0),
+        allowed: Allowed::ALL,
     }
 }
 

@@ -13,6 +13,7 @@ fn an_attempt_goes_again_only_if_all_that_it_may_have_sent_may() {
             now: Instant::from_nanos(0),
             network: Snapshot::UNKNOWN,
             wall_ms: None,
+            allowed: Allowed::ALL,
         };
         let step = with_outcome(&case["outcome"], |outcome| {
             decide(&policy(case), call, &Snapshot::UNKNOWN, outcome, &signals)

@@ -56,6 +56,7 @@ fn call(hub: &Waiters<Hub>, noted: &Snapshot) -> u32 {
         now: Instant::from_nanos(1),
         network,
         wall_ms: None,
+        allowed: Allowed::ALL,
     };
     let policy = RetryPolicy::builder().jitter(Jitter::None).build().unwrap();
     let request = RequestFacts::new(Method::Get);

@@ -134,7 +134,7 @@ proptest! {
             .unwrap();
         let mut call = Call::begin(RequestFacts::new(Method::Get), seed, Instant::from_nanos(0), None);
         let mut now = Instant::from_nanos(0);
-        let mut signals = Signals { now, network: Snapshot::UNKNOWN, wall_ms: None };
+        let mut signals = Signals { now, network: Snapshot::UNKNOWN, wall_ms: None, allowed: Allowed::ALL };
         for wait in policy.waits(seed) {
             let step = decide(&policy, call, &Snapshot::UNKNOWN, &Outcome::response(status), &signals);
             let Decision::Sleep(mut sleep) = step.decision else { panic!("{step:?}") };
@@ -205,6 +205,7 @@ fn any_signals() -> impl Strategy<Value = Signals> {
             now,
             network,
             wall_ms,
+            allowed: Allowed::ALL,
         }
     })
 }

@@ -32,6 +32,7 @@ fn waits(policy: &RetryPolicy, seed: u64, count: usize) -> Vec<i64> {
         now: Instant::from_nanos(0),
         network: Snapshot::UNKNOWN,
         wall_ms: None,
+        allowed: Allowed::ALL,
     };
     let mut waits = Vec::with_capacity(count);
     while waits.len() < count {
@@ -206,6 +207,7 @@ fn spreads(policy: &RetryPolicy) -> Vec<i64> {
         now: Instant::from_nanos(seconds * 1_000_000_000),
         network,
         wall_ms: None,
+        allowed: Allowed::ALL,
     };
     (0..CALLS)
         .map(|seed| {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 
-use crate::call::{ASK_WITHIN, Call, Limit, Signals, Waiting, first_limit};
+use crate::call::{ASK_WITHIN, Allowed, Call, Limit, Signals, Waiting, first_limit};
 use crate::connectivity::Snapshot;
 use crate::decide::{Decision, decide_after};
 use crate::event::{CancelKind, End, Event, Events, Reason, Report};
@@ -323,6 +323,7 @@ impl CallSession {
                 [] => None, // for dates only
                 _ => connectivity.wall_ms(),
             },
+            allowed: Allowed::ALL,
         };
         // Of a call that stands down no attempt follows this one.
         let is_last = self.stands_down();
@@ -486,6 +487,7 @@ fn signals(connectivity: &Connectivity, network: Snapshot) -> Signals {
         now: connectivity.now(),
         network,
         wall_ms: None, // for an outcome's dates only
+        allowed: Allowed::ALL,
     }
 }
 

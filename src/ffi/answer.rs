@@ -82,6 +82,8 @@ pub enum EndReason {
     BodyNotReplayable,
     Permanent,
     Offline,
+    Budget,
+    Breaker,
     Internal,
 }
 
@@ -197,6 +199,8 @@ fn end_reason(reason: Option<Reason>) -> (EndReason, Option<i64>) {
         Some(Reason::BodyNotReplayable) => EndReason::BodyNotReplayable,
         Some(Reason::Permanent) => EndReason::Permanent,
         Some(Reason::Offline) => EndReason::Offline,
+        Some(Reason::Budget) => EndReason::Budget,
+        Some(Reason::Breaker) => EndReason::Breaker,
         // The core never stops for what only drivers see.
         Some(Reason::Cancelled(_) | Reason::Internal) => EndReason::Internal,
     };

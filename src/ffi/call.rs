@@ -3,7 +3,7 @@
 use super::answer::{Answer, AnswerKind};
 use super::hub::NetworkSnapshot;
 use super::problem::BoundaryProblem;
-use crate::call::{Call, Signals};
+use crate::call::{Allowed, Call, Signals};
 use crate::decide::Decision;
 use crate::instant::{Instant, duration};
 use crate::interrupt::Interruption;
@@ -160,6 +160,7 @@ pub fn decide(input: DecideInput) -> Result<Answer, BoundaryProblem> {
             now: Instant::from_nanos(input.now),
             network: input.network.into(),
             wall_ms: input.wall_ms,
+            allowed: Allowed::ALL,
         },
     );
     match step.decision {
@@ -184,6 +185,7 @@ fn resume_one(input: &ResumeInput) -> Result<Answer, BoundaryProblem> {
             now: Instant::from_nanos(input.now),
             network: input.network.into(),
             wall_ms: None,
+            allowed: Allowed::ALL,
         },
     );
     match step.decision {
@@ -206,6 +208,7 @@ pub fn interrupt(input: InterruptInput) -> Result<Answer, BoundaryProblem> {
             now: Instant::from_nanos(input.now),
             network: input.network.into(),
             wall_ms: None,
+            allowed: Allowed::ALL,
         },
         &Evidence {
             sent_nothing: input.sent_nothing,

@@ -270,6 +270,7 @@ pub(crate) fn drive(bytes: &[u8]) {
                         Some(i64::MIN),
                         Some(i64::MAX),
                     ]),
+                    allowed: Allowed::ALL,
                 };
                 let next = match state {
                     CallState::InFlight(call) if choices.flag() => {

@@ -74,6 +74,7 @@ impl Player {
             now: instant(&step["now"]),
             network: snapshot(&step["network"]),
             wall_ms: step["wall_ms"].as_i64(),
+            allowed: Allowed::ALL,
         };
         assert_eq!(
             signals.network,

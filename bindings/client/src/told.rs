@@ -266,6 +266,8 @@ fn reason_name(reason: Reason) -> &'static str {
         Reason::BodyNotReplayable => "body_not_replayable",
         Reason::Permanent => "permanent",
         Reason::Offline => "offline",
+        Reason::Budget => "budget",
+        Reason::Breaker => "breaker",
         Reason::Cancelled(CancelKind::CallTimeout) => "call_timeout",
         Reason::Cancelled(CancelKind::Closed) => "closed",
         Reason::Cancelled(_) => "caller",

@@ -313,6 +313,7 @@ impl<'a> Simulation<'a> {
             now: Instant::from_nanos(self.now),
             network: self.hub.snapshot(),
             wall_ms: None,
+            allowed: Allowed::ALL,
         }
     }
 
