@@ -14,9 +14,9 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use crate::draw::{splitmix64, uniform};
 use crate::budget::was_away;
 use crate::connectivity::Snapshot;
+use crate::draw::{splitmix64, uniform};
 use crate::instant::{Instant, SECOND, nanos};
 use crate::outcome::{FailureKind, What};
 use crate::policy::CircuitBreaker;
@@ -75,6 +75,16 @@ pub struct Ticket {
     generation: u64,
     /// Among the probes of its generation.
     probe: Option<u64>,
+}
+
+impl Ticket {
+    /// The ticket of an attempt that began when its origin was not tracked: that of a new breaker.
+    pub fn of_new_breaker() -> Ticket {
+        Ticket {
+            generation: 0,
+            probe: None,
+        }
+    }
 }
 
 /// The answer of [`Breaker::admit`].
@@ -189,6 +199,19 @@ impl Breaker {
             }),
         };
         (admission, told)
+    }
+
+    /// A ticket for an attempt that does not ask, because another call decides about it. It takes no probe's place.
+    pub fn watch(&self) -> Ticket {
+        Ticket {
+            generation: self.generation,
+            probe: None,
+        }
+    }
+
+    /// Whether it is closed.
+    pub fn is_closed(&self) -> bool {
+        self.state == State::Closed
     }
 
     /// The attempt of `ticket` has ended, or was not made after all ([`Spoken::Nothing`]).

@@ -46,6 +46,17 @@ mod sync {
 }
 mod waiters;
 
+/// The pure states of the aggregates, named once for the same tests.
+mod pure {
+    pub(super) use crate::breaker::{Admission, Breaker, Spoken, Ticket, Transition};
+    pub(super) use crate::budget::TokenBucket;
+    pub(super) use crate::call::Allowed;
+    pub(super) use crate::instant::Instant;
+    pub(super) use crate::policy::{CircuitBreaker, RetryBudget};
+}
+use crate::origins;
+mod ledger;
+
 mod connectivity;
 
 mod listener;
@@ -54,9 +65,13 @@ mod layer;
 
 mod verdict;
 
-mod session;
-
 mod telemetry;
+
+mod seed;
+
+mod aggregates;
+
+mod session;
 
 mod timer;
 
@@ -94,6 +109,7 @@ mod http;
 #[cfg(test)]
 mod replay;
 
+pub use aggregates::{Aggregates, AggregatesBuilder, BreakerEvent};
 pub use attempt::Attempt;
 pub use backoff::Backoff;
 pub use batch::{

@@ -140,9 +140,10 @@ pub use execute::NetworkMonitor;
 pub use execute::RetryMiddleware;
 #[cfg(feature = "tokio")]
 pub use execute::{
-    AnyError, Attempt, AttemptTimedOut, Backoff, Batch, Batched, Clock, Connectivity, Record,
-    RecordError, RecordFailure, Retry, RetryBlocking, RetryError, RetryEvent, RetryListener,
-    Retryable, RetryableBlocking, Round, Scatter, SystemClock, TokioClock, Verdict, batch,
+    Aggregates, AggregatesBuilder, AnyError, Attempt, AttemptTimedOut, Backoff, Batch, Batched,
+    BreakerEvent, Clock, Connectivity, Record, RecordError, RecordFailure, Retry, RetryBlocking,
+    RetryError, RetryEvent, RetryListener, Retryable, RetryableBlocking, Round, Scatter,
+    SystemClock, TokioClock, Verdict, batch,
 };
 #[cfg(feature = "reqwest")]
 pub use execute::{

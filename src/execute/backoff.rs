@@ -150,7 +150,7 @@ impl Drop for NextRound<'_> {
 }
 
 fn new_session() -> CallSession {
-    CallSession::new(RequestFacts::new(Method::Get), None, None)
+    CallSession::new(RequestFacts::new(Method::Get), None, None, None)
 }
 
 /// What a loop uses of a verdict: overload, and how long the server asked for. Everything else is a round that failed.

@@ -15,6 +15,7 @@ use std::task::{Context, Poll, ready};
 use pin_project_lite::pin_project;
 use tokio::sync::Semaphore;
 
+use super::aggregates::Aggregates;
 use super::connectivity::Connectivity;
 use super::drive::{Drive, Ended};
 use super::hooks::{By, CallSite, Classify, Nobody, Notify, To, call_site_setters};

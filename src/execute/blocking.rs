@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::task::{Wake, Waker};
 use std::thread::{self, Thread};
 
+use super::aggregates::Aggregates;
 use super::connectivity::{Connectivity, Waiter};
 use super::hooks::{By, CallSite, Classify, EveryError, Nobody, Notify, To, When};
 use super::listener::{RetryEvent, contained};
@@ -79,6 +80,12 @@ impl<'p, F, C, N> RetryBlocking<'p, F, C, N> {
         self
     }
 
+    /// The retry budget and the circuit breaker of `origin`: as [`Retry::aggregates`](crate::Retry::aggregates).
+    pub fn aggregates(mut self, aggregates: &Aggregates, origin: impl Into<Arc<str>>) -> Self {
+        self.site.stake = Some(aggregates.stake(origin.into()));
+        self
+    }
+
     /// Your name for the call, for its events.
     pub fn label(mut self, label: &'p str) -> Self {
         self.site.label = Some(label);
@@ -132,7 +139,7 @@ impl<'p, F, C, N> RetryBlocking<'p, F, C, N> {
     /// Makes the call.
     ///
     /// # Errors
-    /// If the last attempt failed: its error, why there was no further one, and what was tried.
+    /// If the last attempt failed: its error, why there was no further one, and what was tried. Or a circuit breaker refused the first one.
     pub fn call<T, E>(mut self) -> Result<T, RetryError<E>>
     where
         F: FnMut() -> Result<T, E>,
@@ -143,7 +150,7 @@ impl<'p, F, C, N> RetryBlocking<'p, F, C, N> {
         let as_inner = self.site.as_inner(policy);
         let setting = self.site.setting();
         let connectivity = setting.connectivity.known_to(policy, false);
-        let mut session = CallSession::new(setting.facts, None, setting.seed);
+        let mut session = CallSession::new(setting.facts, None, setting.seed, setting.stake);
         let mut notify = self.notify;
         let mut tell = |session: &mut CallSession, events: Events| {
             for event in events {
@@ -159,6 +166,10 @@ impl<'p, F, C, N> RetryBlocking<'p, F, C, N> {
             }
         };
         session.begin(policy, connectivity.now());
+        if let Some((until, events)) = session.admit_first(&connectivity) {
+            tell(&mut session, events);
+            return Err(RetryError::refused(until, session.history().report()));
+        }
         let (reason, last) = loop {
             session.note_attempt(connectivity.snapshot());
             session.note_above(policy, |_| as_inner);

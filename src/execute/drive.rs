@@ -10,6 +10,7 @@ use std::task::{Context, Poll, ready};
 
 use pin_project_lite::pin_project;
 
+use super::aggregates::{AnsweredBy, Stake};
 use super::connectivity::{Connectivity, Waiter};
 use super::layer::OuterAttempt;
 use super::listener::contained;
@@ -68,6 +69,11 @@ pub(crate) trait Attempts {
         Proof::default()
     }
 
+    /// Whose outcome that of the attempt in flight is; `None`: it was dropped at its limit. Asked only of a call with aggregates.
+    fn answered_by(&self, _output: Option<&Self::Output>) -> AnsweredBy {
+        AnsweredBy::Asked
+    }
+
     /// Whether that output means that someone ended the call: then nothing is asked.
     fn cancelled(&self, _output: &Self::Output) -> Option<CancelKind> {
         None
@@ -111,6 +117,11 @@ pub(crate) enum Ended<T> {
     CameBack(T),
     /// It took longer than it might, and was dropped.
     TimedOut,
+    /// It was not made: the circuit breaker refused the call's first attempt.
+    Refused {
+        /// Until then.
+        until: Instant,
+    },
 }
 
 /// A call that is over.
@@ -125,7 +136,6 @@ pub(crate) struct Driven<T> {
 }
 
 /// What does not change in a call.
-#[derive(Clone, Debug)]
 pub(crate) struct CallSetting {
     pub(crate) facts: RequestFacts,
     pub(crate) connectivity: Connectivity,
@@ -137,6 +147,8 @@ pub(crate) struct CallSetting {
     pub(crate) seed: Option<u64>,
     /// Whether an attempt may be begun anew when the network changes under it.
     pub(crate) restarts: bool,
+    /// What the call holds of the aggregates of its origin, if there are any.
+    pub(crate) stake: Option<Box<Stake>>,
 }
 
 impl CallSetting {
@@ -148,6 +160,7 @@ impl CallSetting {
             is_loopback: false,
             seed: None,
             restarts: false,
+            stake: None,
         }
     }
 }
@@ -225,7 +238,12 @@ where
             attempts,
             policy,
             restarts: setting.restarts,
-            session: CallSession::new(setting.facts, setting.client_end, setting.seed),
+            session: CallSession::new(
+                setting.facts,
+                setting.client_end,
+                setting.seed,
+                setting.stake,
+            ),
             waiter: Waiter::new(connectivity),
             phase: Phase::NotBegun,
             timer: Timer::new(),
@@ -255,6 +273,12 @@ where
                     let now = this.waiter.connectivity().now();
                     this.session.begin(policy, now);
                     this.phase.set(Phase::Begin);
+                    let connectivity = this.waiter.connectivity();
+                    if let Some((until, events)) = this.session.admit_first(connectivity) {
+                        this.phase.set(Phase::Over);
+                        tell(this.attempts, this.session, events);
+                        break (NextStep::Stop(Reason::Breaker), Ended::Refused { until });
+                    }
                 }
                 PhaseProjection::Begin => {
                     let connectivity = this.waiter.connectivity();
@@ -341,6 +365,8 @@ where
                         Ended::CameBack(output) => match this.attempts.cancelled(output) {
                             Some(kind) => this.session.cancelled(kind, proof, connectivity),
                             None => contained(|| {
+                                this.session
+                                    .answered_by(|| this.attempts.answered_by(Some(output)));
                                 let (inner, _) = this.session.layer().inner_requests();
                                 this.attempts.outcome(output, &inner, |outcome| {
                                     this.session.failed(policy, outcome, connectivity)
@@ -353,8 +379,12 @@ where
                             }),
                         },
                         Ended::TimedOut => {
+                            this.session.answered_by(|| this.attempts.answered_by(None));
                             this.session
                                 .failed(policy, &proof.timed_out(), connectivity)
+                        }
+                        Ended::Refused { .. } => {
+                            unreachable!("an attempt in flight was not refused")
                         }
                     };
                     for event in events.iter() {
@@ -366,7 +396,7 @@ where
                     }
                     let last = match ended {
                         Ended::CameBack(output) => Ended::CameBack(this.attempts.close(output)),
-                        Ended::TimedOut => Ended::TimedOut,
+                        ended => ended,
                     };
                     this.attempts.rest();
                     this.phase.set(Phase::Waiting { last });

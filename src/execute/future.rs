@@ -6,6 +6,7 @@ use std::task::{Context, Poll, ready};
 
 use pin_project_lite::pin_project;
 
+use super::aggregates::Aggregates;
 use super::attempt::{Attempt, Keys};
 use super::connectivity::Connectivity;
 use super::drive::{AttemptStart, Attempts, Drive, Driven, Ended};
@@ -253,6 +254,9 @@ where
             Ended::CameBack(Ok(answer)) => return Poll::Ready(Ok(answer)),
             Ended::CameBack(Err(error)) => (Some(error), None),
             Ended::TimedOut => (None, drive.project_attempts().earlier.take()),
+            Ended::Refused { until } => {
+                return Poll::Ready(Err(RetryError::refused(until, history.report())));
+            }
         };
         // An error that was classified as the answer is not worth another attempt.
         let reason = reason.unwrap_or(Reason::Permanent);

@@ -1,5 +1,6 @@
 //! What an app may say and hear at a call site: closures by their type, so that none is boxed.
 
+use super::aggregates::Stake;
 use super::connectivity::Connectivity;
 use super::drive::CallSetting;
 use super::listener::RetryEvent;
@@ -16,6 +17,7 @@ pub(super) struct CallSite<'p> {
     pub(super) restart: bool,
     /// Whether the request's key counts to an attempt around the call.
     pub(super) shows_key: bool,
+    pub(super) stake: Option<Box<Stake>>,
 }
 
 impl CallSite<'_> {
@@ -28,6 +30,7 @@ impl CallSite<'_> {
             seed: None,
             restart: false,
             shows_key: true,
+            stake: None,
         }
     }
 
@@ -52,6 +55,7 @@ impl CallSite<'_> {
         CallSetting {
             seed: self.seed,
             restarts: self.restart,
+            stake: self.stake,
             ..CallSetting::new(request, connectivity)
         }
     }
@@ -78,6 +82,19 @@ macro_rules! call_site_setters {
         /// again. An attempt that may have sent something counts.
         pub fn restart(mut self, restart: bool) -> Self {
             self.site.restart = restart;
+            self
+        }
+
+        /// The retry budget and the circuit breaker of `origin`, your name for the server that the operation goes to. Calls that name the same origin share
+        /// its state. They tell what they came to: an answer that is no overload counts as a success, an error speaks of the server only if it was classified.
+        ///
+        /// Within another call's attempt the outer call decides, so this one asks neither; the breaker hears what it came to.
+        pub fn aggregates(
+            mut self,
+            aggregates: &Aggregates,
+            origin: impl Into<std::sync::Arc<str>>,
+        ) -> Self {
+            self.site.stake = Some(aggregates.stake(origin.into()));
             self
         }
 

@@ -5,7 +5,7 @@ use std::fmt;
 use std::io;
 
 use crate::event::{Reason, Report};
-use crate::instant::Milliseconds;
+use crate::instant::{Instant, Milliseconds};
 
 /// A call that stopped: the last error as it was, why there was no further attempt, and what was tried.
 ///
@@ -45,14 +45,18 @@ use crate::instant::Milliseconds;
 pub struct RetryError<E> {
     last: Option<E>,
     earlier: Option<E>,
+    refused_until: Option<Instant>,
     reason: Reason,
     report: Box<Report>,
 }
 
-/// The last attempt was dropped at its limit, so it has no error of its own: see [`RetryError::into_error`].
+/// The last attempt has no error of its own, see [`RetryError::into_error`]: it was dropped at its limit, or, with a circuit breaker that refuses first
+/// attempts, it was not made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct AttemptTimedOut;
+pub struct AttemptTimedOut {
+    refused_until: Option<Instant>,
+}
 
 /// An error of any type, see [`RetryError::erased`]. Its text and its source are that error's.
 pub struct AnyError(Box<dyn Error + Send + Sync>);
@@ -68,12 +72,21 @@ impl<E> RetryError<E> {
         RetryError {
             last,
             earlier,
+            refused_until: None,
             reason,
             report: Box::new(report),
         }
     }
 
-    /// The last attempt's error; `None` if that attempt was dropped at its limit: see [`earlier`](RetryError::earlier).
+    /// No attempt was made: the circuit breaker refuses them until then.
+    pub(super) fn refused(until: Instant, report: Report) -> RetryError<E> {
+        RetryError {
+            refused_until: Some(until),
+            ..RetryError::new(None, None, Reason::Breaker, report)
+        }
+    }
+
+    /// The last attempt's error; `None` if that attempt was dropped at its limit (see [`earlier`](RetryError::earlier)), or refused.
     pub fn last(&self) -> Option<&E> {
         self.last.as_ref()
     }
@@ -98,6 +111,12 @@ impl<E> RetryError<E> {
         self.earlier.as_ref()
     }
 
+    /// If a circuit breaker with [`refuse_first`](crate::CircuitBreaker::refuse_first) refused the call's first attempt: until when it refuses. No attempt was
+    /// made, and the reason is [`Breaker`](Reason::Breaker). The instant is one of the call's clock.
+    pub fn refused_until(&self) -> Option<Instant> {
+        self.refused_until
+    }
+
     /// The last attempt's error as the operation's own type, for functions that return it. An attempt that was dropped at its limit becomes an
     /// [`AttemptTimedOut`], which `std::io::Error`, `Box<dyn Error>` and `anyhow::Error` can be made from; implement `From` for a type of your own.
     ///
@@ -106,7 +125,10 @@ impl<E> RetryError<E> {
     where
         E: From<AttemptTimedOut>,
     {
-        self.last.unwrap_or_else(|| AttemptTimedOut.into())
+        let no_error = AttemptTimedOut {
+            refused_until: self.refused_until,
+        };
+        self.last.unwrap_or_else(|| no_error.into())
     }
 
     /// The same with an error that is an [`Error`], where `E` itself is none.
@@ -118,6 +140,7 @@ impl<E> RetryError<E> {
         RetryError {
             last: self.last.map(erase),
             earlier: self.earlier.map(erase),
+            refused_until: self.refused_until,
             reason: self.reason,
             report: self.report,
         }
@@ -142,10 +165,13 @@ impl<E> RetryError<E> {
 
 impl<E: fmt::Display> fmt::Display for RetryError<E> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let no_error = AttemptTimedOut {
+            refused_until: self.refused_until,
+        };
         match (&self.last, &self.earlier) {
             (Some(last), _) => write!(out, "{last}")?,
-            (None, Some(earlier)) => write!(out, "{AttemptTimedOut} (before it: {earlier})")?,
-            (None, None) => write!(out, "{AttemptTimedOut}")?,
+            (None, Some(earlier)) => write!(out, "{no_error} (before it: {earlier})")?,
+            (None, None) => write!(out, "{no_error}")?,
         }
         write!(out, "; {}", Stopped(self.reason, &self.report))
     }
@@ -170,7 +196,10 @@ impl<E: Error + 'static> Error for RetryError<E> {
 
 impl fmt::Display for AttemptTimedOut {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("the attempt reached its time limit")
+        out.write_str(match self.refused_until {
+            None => "the attempt reached its time limit",
+            Some(_) => "the first attempt was refused",
+        })
     }
 }
 
@@ -178,7 +207,11 @@ impl Error for AttemptTimedOut {}
 
 impl From<AttemptTimedOut> for io::Error {
     fn from(error: AttemptTimedOut) -> io::Error {
-        io::Error::new(io::ErrorKind::TimedOut, error)
+        let kind = match error.refused_until {
+            None => io::ErrorKind::TimedOut,
+            Some(_) => io::ErrorKind::ConnectionRefused,
+        };
+        io::Error::new(kind, error)
     }
 }
 
@@ -213,9 +246,11 @@ impl Error for AnyError {
 }
 
 /// Whether the call ended while an attempt was in flight, which a report does not tell of.
-fn ended_in_flight(report: &Report) -> bool {
-    let last = report.attempts.last();
-    last.is_none_or(|last| last.resumed.is_some())
+fn ended_in_flight(reason: Reason, report: &Report) -> bool {
+    match report.attempts.last() {
+        Some(last) => last.resumed.is_some(),
+        None => reason != Reason::Breaker, // its first attempt was refused
+    }
 }
 
 /// "stopped after 3 attempts within 2104 ms: all attempts are used up"
@@ -224,7 +259,7 @@ pub(super) struct Stopped<'a>(pub(super) Reason, pub(super) &'a Report);
 impl fmt::Display for Stopped<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let reported = self.1.attempts.len() + self.1.abandoned as usize;
-        let made = reported + usize::from(ended_in_flight(self.1));
+        let made = reported + usize::from(ended_in_flight(self.0, self.1));
         write!(out, "stopped after {made} attempt")?;
         if made != 1 {
             out.write_str("s")?;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::connectivity::Connectivity;
-use super::session::seed_from_system;
+use super::seed::seed_from_system;
 use super::timer::Timer;
 use crate::draw::{splitmix64, uniform};
 use crate::instant::{duration, nanos};

@@ -1,12 +1,12 @@
 //! One call of a driver: its state, its events, its report. It computes no rule: the core decides, this obeys and tells.
 
-use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use smallvec::SmallVec;
 
+use crate::breaker::Spoken;
 use crate::call::{ASK_WITHIN, Allowed, Call, Limit, Signals, Waiting, first_limit};
 use crate::connectivity::Snapshot;
 use crate::decide::{Decision, decide_after};
@@ -18,8 +18,10 @@ use crate::policy::RetryPolicy;
 use crate::request::RequestFacts;
 use crate::resume::{Resumed, resume};
 
+use super::aggregates::{AnsweredBy, Stake};
 use super::connectivity::Connectivity;
 use super::layer::{Attempting, OuterAttempt, OuterEntry, with_inner};
+use super::seed::seed_from_system;
 
 /// What a driver does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,6 +131,8 @@ pub(super) struct CallSession {
     layer: Attempting,
     /// What the attempt around this call knows of the attempt in flight.
     entry: Option<OuterEntry>,
+    /// What it holds of the aggregates; `None` without any, and once it is over.
+    stake: Option<Box<Stake>>,
     id: u64,
     /// All but the last.
     events: EventList,
@@ -140,6 +144,7 @@ impl CallSession {
         facts: RequestFacts,
         client_end: Option<Instant>,
         seed: Option<u64>,
+        stake: Option<Box<Stake>>,
     ) -> CallSession {
         let call = Call::begin(facts, seed.unwrap_or(0), Instant::LONG_AGO, client_end);
         CallSession {
@@ -148,6 +153,7 @@ impl CallSession {
             is_seeded: seed.is_some(),
             layer: Attempting::default(),
             entry: None,
+            stake,
             id: 0,
             events: EventList::new(),
         }
@@ -161,6 +167,26 @@ impl CallSession {
             *limit = first_limit(policy, call);
         }
         self.layer = Attempting::begin();
+    }
+
+    /// Asks for the first attempt. If it is refused, the call is over: until when, and its last event.
+    pub(super) fn admit_first(&mut self, connectivity: &Connectivity) -> Option<(Instant, Events)> {
+        let (stands_down, now) = (self.stands_down(), self.seen());
+        let stake = self.stake.as_mut()?;
+        let until = stake.admit_first(stands_down, now).err()?;
+        let nothing_went_out = Proof {
+            sent_nothing: true,
+            body_untouched: true,
+        };
+        let (_, events) = self.stopped(Reason::Breaker, nothing_went_out, connectivity);
+        Some((until, events))
+    }
+
+    /// Whose outcome the attempt's is; asked only if somebody wants to know. Told before the outcome.
+    pub(super) fn answered_by(&mut self, by: impl FnOnce() -> AnsweredBy) {
+        if let Some(stake) = &mut self.stake {
+            stake.answered_by(by());
+        }
     }
 
     /// The call's place among the layers.
@@ -316,7 +342,7 @@ impl CallSession {
             self.is_seeded = true;
             call.seed = seed_from_system();
         }
-        let signals = Signals {
+        let mut signals = Signals {
             now: connectivity.now(),
             network: connectivity.snapshot(),
             wall_ms: match outcome.retry_after {
@@ -327,7 +353,34 @@ impl CallSession {
         };
         // Of a call that stands down no attempt follows this one.
         let is_last = self.stands_down();
-        let step = decide_after(policy, call, &noted, outcome, &signals, is_last);
+        let step = match self.stake.as_mut() {
+            None => decide_after(policy, call, &noted, outcome, &signals, is_last),
+            Some(stake) => {
+                let now = signals.now.max(call.clock);
+                let asked = outcome.longest_server_wait(signals.wall_ms);
+                let spoken = Spoken::of(
+                    outcome.what,
+                    duration(asked.unwrap_or(0)),
+                    &noted.seen_by(policy),
+                    &signals.network.seen_by(policy),
+                );
+                stake.spoke(spoken, now);
+                signals.allowed = stake.allowed(now);
+                let step = decide_after(policy, call.clone(), &noted, outcome, &signals, is_last);
+                if step.decision == Decision::Deliver {
+                    stake.delivered(spoken);
+                } else {
+                    stake.failed();
+                }
+                match &step.decision {
+                    Decision::Sleep(sleep) if sleep.costs_token && !stake.take() => {
+                        signals.allowed.budget = false;
+                        decide_after(policy, call, &noted, outcome, &signals, is_last)
+                    }
+                    _ => step,
+                }
+            }
+        };
         if let Some(entry) = self.entry.take() {
             let is_failure = matches!(outcome.what, What::Failure(_));
             let wait = asked_wait(outcome, &signals, &step.events);
@@ -358,14 +411,24 @@ impl CallSession {
         else {
             return (NextStep::Stop(Reason::Internal), Events::none());
         };
-        let signals = signals(connectivity, network);
-        let step = resume(policy, waiting.clone(), &signals);
+        let mut signals = signals(connectivity, network);
+        let now = signals.now.max(waiting.call.clock);
+        if let Some(stake) = &self.stake {
+            signals.allowed = stake.allowed(now);
+        }
+        let mut step = resume(policy, waiting.clone(), &signals);
         if matches!(step.decision, Resumed::Go(_)) && !is_ready() {
             // The driver wakes itself when it is ready. Until then the last start must not be missed.
             let ask_at = waiting.call.last_start(policy).plus(1);
             self.state = CallState::Waiting(waiting);
             let ask_at = ask_at.min(self.now(connectivity).plus(ASK_WITHIN));
             return (NextStep::Sleep { ask_at }, Events::none());
+        }
+        if let (Resumed::Go(_), Some(stake)) = (&step.decision, self.stake.as_mut()) {
+            if !stake.admit_retry(now) {
+                signals.allowed.breaker = false;
+                step = resume(policy, waiting, &signals);
+            }
         }
         let next = match step.decision {
             Resumed::Stop(reason) => NextStep::Stop(reason),
@@ -464,6 +527,7 @@ impl CallSession {
         for event in events.iter() {
             if let Event::Final(end) = event {
                 self.state = CallState::Over(Some(*end));
+                self.stake = None;
                 break;
             }
             self.events.push(*event);
@@ -489,9 +553,4 @@ fn signals(connectivity: &Connectivity, network: Snapshot) -> Signals {
         wall_ms: None, // for an outcome's dates only
         allowed: Allowed::ALL,
     }
-}
-
-/// 64 bits from the operating system or, if it gives none, from the standard library's random keys, which differ per process and call.
-pub(super) fn seed_from_system() -> u64 {
-    getrandom::u64().unwrap_or_else(|_| RandomState::new().hash_one(()))
 }

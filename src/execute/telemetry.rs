@@ -1,9 +1,9 @@
 //! Spans and events for `tracing` (feature `tracing`), with OpenTelemetry's names where there are any. Without the feature this compiles to nothing.
 
 #[cfg(feature = "tracing")]
-pub(super) use heard::{AttemptSpan, tell};
+pub(super) use heard::{AttemptSpan, tell, tell_breaker};
 #[cfg(not(feature = "tracing"))]
-pub(super) use unheard::{AttemptSpan, tell};
+pub(super) use unheard::{AttemptSpan, tell, tell_breaker};
 
 #[cfg(feature = "tracing")]
 mod heard {
@@ -11,6 +11,7 @@ mod heard {
 
     use tracing::{Span, debug, field, info, info_span};
 
+    use crate::breaker::Transition;
     use crate::event::{End, Event};
     use crate::outcome::What;
 
@@ -70,6 +71,15 @@ mod heard {
         u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
     }
 
+    /// A circuit breaker's transition, within the span of the attempt that made it.
+    pub(crate) fn tell_breaker(origin: u64, transition: Transition) {
+        match transition {
+            Transition::Opened { .. } => info!(target: "comeback", origin, "breaker opened"),
+            Transition::HalfOpen => info!(target: "comeback", origin, "breaker half-open"),
+            Transition::Closed => info!(target: "comeback", origin, "breaker closed"),
+        }
+    }
+
     /// One event of a call, within whatever span the caller is in.
     pub(crate) fn tell(call_id: u64, event: &Event) {
         match event {
@@ -124,6 +134,7 @@ mod heard {
 
 #[cfg(not(feature = "tracing"))]
 mod unheard {
+    use crate::breaker::Transition;
     use crate::event::Event;
 
     #[derive(Clone)]
@@ -142,4 +153,6 @@ mod unheard {
     }
 
     pub(crate) fn tell(_call_id: u64, _event: &Event) {}
+
+    pub(crate) fn tell_breaker(_origin: u64, _transition: Transition) {}
 }

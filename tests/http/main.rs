@@ -8,6 +8,7 @@ mod common;
 mod server;
 
 mod adapters;
+mod aggregates;
 mod answers;
 mod arrival;
 mod bodies;

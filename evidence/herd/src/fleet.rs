@@ -10,8 +10,9 @@
 
 use crate::random::Random;
 use comeback::{
-    Call, Decision, FailureKind, Hub, Instant, Jitter, Method, Network, Outcome, PolicyError,
-    RequestFacts, Resumed, RetryPolicy, Signals, Sleep, Snapshot, Waiting, decide, resume,
+    Allowed, Call, Decision, FailureKind, Hub, Instant, Jitter, Method, Network, Outcome,
+    PolicyError, RequestFacts, Resumed, RetryPolicy, Signals, Sleep, Snapshot, Waiting, decide,
+    resume,
 };
 use serde::Serialize;
 use std::cmp::Reverse;

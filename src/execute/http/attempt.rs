@@ -12,7 +12,7 @@ use super::client::Lease;
 use super::failure::Failure;
 use super::hook;
 use super::observer::AttemptObserver;
-use super::shared::Shared;
+use super::shared::{Shared, origin_of};
 use super::spec::CallSpec;
 use crate::outcome::OutcomeClass;
 
@@ -76,6 +76,9 @@ pub(super) async fn make(
             return AttemptEnd::Failed(failure);
         }
     };
+    if shared.aggregates.is_some() {
+        observer.answered_by(origin_of(response.url()));
+    }
     let response = match inactivity {
         None => response,
         Some(inactivity) => answer::within(response, inactivity),

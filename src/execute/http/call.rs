@@ -8,6 +8,7 @@ use std::time::Duration;
 use reqwest::Response;
 use reqwest::header::HeaderValue;
 
+use super::super::aggregates::AnsweredBy;
 use super::super::drive::{AttemptStart, Attempts, Driven, Ended};
 use super::super::layer::OuterAttempt;
 use super::super::listener::RetryEvent;
@@ -146,6 +147,26 @@ impl Attempts for HttpCall {
         }
     }
 
+    fn answered_by(&self, output: Option<&AttemptEnd>) -> AnsweredBy {
+        let Some(in_flight) = &self.in_flight else {
+            return AnsweredBy::Nobody;
+        };
+        let observer = &in_flight.observer;
+        let was_made = match output {
+            Some(AttemptEnd::Failed(failure)) => failure.was_made,
+            Some(_) | None => true,
+        };
+        if !was_made {
+            AnsweredBy::Nobody
+        } else if let Some(origin) = observer.origin() {
+            AnsweredBy::Other(origin.clone())
+        } else if observer.has_answered() || !observer.shows_all_hops() {
+            AnsweredBy::Hidden
+        } else {
+            AnsweredBy::Asked
+        }
+    }
+
     fn cancelled(&self, output: &AttemptEnd) -> Option<CancelKind> {
         let AttemptEnd::Failed(Failure {
             error: Some(error), ..
@@ -211,6 +232,7 @@ pub(super) fn settle(driven: Driven<AttemptEnd>) -> Result<Response, HttpError> 
     } = driven;
     let report = history.report();
     let cause = match ended {
+        Ended::Refused { until } => Cause::Refused { until },
         Ended::CameBack(AttemptEnd::Answered { mut response, .. }) => {
             let is_first_answer = report.attempts.is_empty() && report.abandoned == 0;
             if reason.is_some() || !is_first_answer {

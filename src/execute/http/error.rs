@@ -8,6 +8,7 @@ use reqwest::header::HeaderMap;
 
 use super::super::retry_error::Stopped;
 use crate::event::{Reason, Report};
+use crate::instant::Instant;
 use crate::outcome::FailureKind;
 
 /// A call that ended without a response to give.
@@ -41,6 +42,8 @@ pub(super) enum Cause {
         kind: FailureKind,
         error: Box<dyn Error + Send + Sync>,
     },
+    /// Before it was made, by the circuit breaker.
+    Refused { until: Instant },
     /// With a response that was closed before the wait.
     Closed {
         status: StatusCode,
@@ -61,7 +64,7 @@ impl HttpError {
                 kind,
                 error: error.map(reqwest::Error::without_url),
             },
-            other @ (Cause::Closed { .. } | Cause::Hook { .. }) => other,
+            other @ (Cause::Closed { .. } | Cause::Hook { .. } | Cause::Refused { .. }) => other,
         };
         HttpError(Box::new(Inner {
             cause,
@@ -85,7 +88,7 @@ impl HttpError {
     pub fn kind(&self) -> Option<FailureKind> {
         match &self.0.cause {
             Cause::Failed { kind, .. } | Cause::Hook { kind, .. } => Some(*kind),
-            Cause::Invalid(_) | Cause::Closed { .. } => None,
+            Cause::Invalid(_) | Cause::Closed { .. } | Cause::Refused { .. } => None,
         }
     }
 
@@ -105,12 +108,21 @@ impl HttpError {
         }
     }
 
+    /// If the circuit breaker refused the call's first attempt ([`refuse_first`](crate::CircuitBreaker::refuse_first)): until when it refuses, by the clock of
+    /// the executor's [`Connectivity`](crate::Connectivity). No attempt was made, and the reason is [`Breaker`](Reason::Breaker).
+    pub fn refused_until(&self) -> Option<Instant> {
+        match self.0.cause {
+            Cause::Refused { until } => Some(until),
+            _ => None,
+        }
+    }
+
     /// The client's error of the last attempt, without its URL.
     pub fn client_error(&self) -> Option<&reqwest::Error> {
         match &self.0.cause {
             Cause::Invalid(error) => Some(error),
             Cause::Failed { error, .. } => error.as_ref(),
-            Cause::Closed { .. } | Cause::Hook { .. } => None,
+            Cause::Closed { .. } | Cause::Hook { .. } | Cause::Refused { .. } => None,
         }
     }
 
@@ -128,6 +140,7 @@ impl fmt::Display for HttpError {
             Cause::Failed { kind, .. } => write!(out, "{}", kind.name())?,
             Cause::Hook { kind, .. } => write!(out, "{} before the attempt", kind.name())?,
             Cause::Closed { status, .. } => write!(out, "status {}", status.as_u16())?,
+            Cause::Refused { .. } => out.write_str("the first attempt was refused")?,
         }
         match self.0.reason {
             Some(reason) => write!(out, "; {}", Stopped(reason, &self.0.report)),

@@ -9,6 +9,7 @@ use reqwest::{ClientBuilder, IntoUrl, Method, Request, Response};
 use rustls::ClientConfig;
 use rustls::pki_types::CertificateDer;
 
+use super::super::aggregates::{AggregatesBuilder, BreakerEvent};
 use super::super::connectivity::Connectivity;
 use super::super::listener::RetryListener;
 use super::client::{Clients, Settings, default_tls};
@@ -17,7 +18,7 @@ use super::hook::{AttemptHead, BeforeAttempt};
 use super::request::HttpRequest;
 use super::shared::{Classify, PolicyFor, Shared};
 use crate::outcome::OutcomeClass;
-use crate::policy::RetryPolicy;
+use crate::policy::{CircuitBreaker, RetryBudget, RetryPolicy};
 
 /// Sends HTTP requests over reqwest, and sends them again where the policy allows it: at once when the network is back.
 ///
@@ -54,6 +55,7 @@ impl Executor {
             before_attempt: None,
             listener: None,
             connectivity: None,
+            aggregates: AggregatesBuilder::default(),
             settings: None,
             authorities: Vec::new(),
             tls: None,
@@ -134,6 +136,7 @@ pub struct ExecutorBuilder {
     before_attempt: Option<Box<BeforeAttempt>>,
     listener: Option<Arc<dyn RetryListener>>,
     connectivity: Option<Connectivity>,
+    aggregates: AggregatesBuilder,
     settings: Option<Box<Settings>>,
     authorities: Vec<CertificateDer<'static>>,
     tls: Option<ClientConfig>,
@@ -225,6 +228,40 @@ impl ExecutorBuilder {
         self
     }
 
+    /// How many retries all calls to one origin may make together. Without it only each call's own policy limits them.
+    ///
+    /// ```
+    /// use comeback::{CircuitBreaker, Executor, RetryBudget};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let executor = Executor::builder()
+    ///     .retry_budget(RetryBudget::default())
+    ///     .circuit_breaker(CircuitBreaker::default())
+    ///     .on_breaker(|event| println!("origin {}: {:?}", event.origin, event.transition))
+    ///     .build()?;
+    /// # drop(executor);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// An origin is scheme, host and port of the URL that answered. Where a redirect may hide it, nothing is asked or told.
+    pub fn retry_budget(mut self, budget: RetryBudget) -> Self {
+        self.aggregates = self.aggregates.retry_budget(budget);
+        self
+    }
+
+    /// When the retries to one origin stop for a while. First attempts go on, unless it says [`refuse_first`](CircuitBreaker::refuse_first).
+    pub fn circuit_breaker(mut self, breaker: CircuitBreaker) -> Self {
+        self.aggregates = self.aggregates.circuit_breaker(breaker);
+        self
+    }
+
+    /// Hears the circuit breakers: see [`AggregatesBuilder::on_breaker`].
+    pub fn on_breaker(mut self, hear: impl Fn(&BreakerEvent) + Send + Sync + 'static) -> Self {
+        self.aggregates = self.aggregates.on_breaker(hear);
+        self
+    }
+
     /// The app's own settings of the HTTP client: proxies, time-outs, redirects, default headers, cookies.
     ///
     /// Called once now, and again whenever the network's path has grown or an origin's connections have become suspect (an attempt ended by time),
@@ -268,6 +305,7 @@ impl ExecutorBuilder {
         Ok(Executor(Arc::new(Shared {
             clients: Clients::new(tls, self.settings, path).map_err(ExecutorError::client)?,
             connectivity,
+            aggregates: self.aggregates.build_if_any(),
             policy: Arc::new(self.policy),
             policy_for: self.policy_for,
             classify: self.classify,

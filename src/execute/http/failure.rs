@@ -16,6 +16,8 @@ pub(super) struct Failure {
     pub(super) hook: Option<Box<dyn Error + Send + Sync>>,
     /// Proof that no request of the attempt wrote its head, or that its stream was refused.
     pub(super) sent_nothing: bool,
+    /// Whether the client was handed the request.
+    pub(super) was_made: bool,
 }
 
 impl Failure {
@@ -34,6 +36,7 @@ impl Failure {
             error,
             hook: None,
             sent_nothing: is_proof || !lease.connected.ever(),
+            was_made: true,
         }
     }
 
@@ -44,6 +47,7 @@ impl Failure {
             error: Some(error),
             hook: None,
             sent_nothing: false,
+            was_made: true,
         }
     }
 
@@ -59,6 +63,7 @@ impl Failure {
             error: None,
             hook,
             sent_nothing: true,
+            was_made: false,
         }
     }
 

@@ -9,7 +9,7 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -40,6 +40,8 @@ pub(super) struct AttemptObserver {
     hides_first_hop: bool,
     answered: AtomicBool,
     body_failed: AtomicBool,
+    /// The origin whose response head it has, if somebody wants to know.
+    origin: OnceLock<Arc<str>>,
     movement: Mutex<Movement>,
 }
 
@@ -60,6 +62,7 @@ impl AttemptObserver {
             hides_first_hop: at_once.is_none(),
             answered: AtomicBool::new(false),
             body_failed: AtomicBool::new(false),
+            origin: OnceLock::new(),
             movement: Mutex::new(Movement {
                 last: Instant::now(),
                 connecting: false,
@@ -77,6 +80,15 @@ impl AttemptObserver {
     /// request itself: it may have taken effect.
     pub(super) fn has_answered(&self) -> bool {
         self.answered.load(Ordering::Acquire)
+    }
+
+    /// The response head came from this origin.
+    pub(super) fn answered_by(&self, origin: Arc<str>) {
+        let _ = self.origin.set(origin);
+    }
+
+    pub(super) fn origin(&self) -> Option<&Arc<str>> {
+        self.origin.get()
     }
 
     /// Whether the request's body failed by itself.

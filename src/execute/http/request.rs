@@ -20,7 +20,7 @@ use super::error::{Cause, HttpError};
 use super::failure::Failure;
 use super::hook;
 use super::observer::AttemptObserver;
-use super::shared::Shared;
+use super::shared::{Shared, origin_of};
 use super::spec::CallSpec;
 use crate::event::{Reason, Report};
 use crate::loopback::is_loopback;
@@ -206,6 +206,9 @@ impl HttpRequest {
             is_loopback,
             seed: self.seed,
             restarts: true,
+            stake: { &shared.aggregates }
+                .as_ref()
+                .map(|aggregates| aggregates.stake(origin_of(spec.template.request().url()))),
         };
         let call = HttpCall::new(shared, spec);
         settle(Drive::new(call, policy, setting).await)

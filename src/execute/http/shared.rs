@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use reqwest::{Request, Response};
+use reqwest::{Request, Response, Url};
 
+use super::super::aggregates::Aggregates;
 use super::super::connectivity::Connectivity;
 use super::super::listener::RetryListener;
 use super::client::{Clients, Lease};
@@ -21,11 +22,19 @@ pub(super) type PolicyFor = dyn Fn(&Request) -> Option<RetryPolicy> + Send + Syn
 pub(super) struct Shared {
     pub(super) clients: Clients,
     pub(super) connectivity: Connectivity,
+    pub(super) aggregates: Option<Aggregates>,
     pub(super) policy: Arc<RetryPolicy>,
     pub(super) policy_for: Option<Box<PolicyFor>>,
     pub(super) classify: Option<Box<Classify>>,
     pub(super) before_attempt: Option<Box<BeforeAttempt>>,
     pub(super) listener: Option<Arc<dyn RetryListener>>,
+}
+
+/// Scheme, host and port of a URL.
+pub(super) fn origin_of(url: &Url) -> Arc<str> {
+    let host = url.host_str().unwrap_or_default();
+    let port = url.port_or_known_default().unwrap_or_default();
+    format!("{}://{host}:{port}", url.scheme()).into()
 }
 
 impl Shared {
