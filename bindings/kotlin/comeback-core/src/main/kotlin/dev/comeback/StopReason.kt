@@ -37,6 +37,12 @@ public sealed class StopReason(
     /** There is no network, and the policy does not wait for one (any longer). */
     public object Offline : StopReason("offline")
 
+    /** The retry budget of the origin is used up. */
+    public object Budget : StopReason("budget")
+
+    /** The circuit breaker of the origin lets no retry through. */
+    public object Breaker : StopReason("breaker")
+
     /** Someone ended the call; [kind] says who. */
     public class Cancelled(
         public val kind: CancelKind,

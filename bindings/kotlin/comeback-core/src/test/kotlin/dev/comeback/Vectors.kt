@@ -181,6 +181,8 @@ private fun JsonObject.toReason(): StopReason? =
         "body_not_replayable" -> StopReason.BodyNotReplayable
         "permanent" -> StopReason.Permanent
         "offline" -> StopReason.Offline
+        "budget" -> StopReason.Budget
+        "breaker" -> StopReason.Breaker
         else -> error("unknown reason: $name")
     }
 

@@ -128,6 +128,8 @@ public class RelayedCall(
             "body_not_replayable" -> StopReason.BodyNotReplayable
             "permanent" -> StopReason.Permanent
             "offline" -> StopReason.Offline
+            "budget" -> StopReason.Budget
+            "breaker" -> StopReason.Breaker
             "caller" -> StopReason.Cancelled(CancelKind.CALLER)
             "call_timeout" -> StopReason.Cancelled(CancelKind.CALL_TIMEOUT)
             "closed" -> StopReason.Cancelled(CancelKind.CLOSED)

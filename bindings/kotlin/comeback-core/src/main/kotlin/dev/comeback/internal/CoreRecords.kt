@@ -101,5 +101,7 @@ internal fun EndEvent.reason(): StopReason? =
         EndReason.BODY_NOT_REPLAYABLE -> StopReason.BodyNotReplayable
         EndReason.PERMANENT -> StopReason.Permanent
         EndReason.OFFLINE -> StopReason.Offline
+        EndReason.BUDGET -> StopReason.Budget
+        EndReason.BREAKER -> StopReason.Breaker
         EndReason.INTERNAL -> StopReason.Internal
     }
