@@ -74,14 +74,14 @@ public class ManualConnectivity internal constructor(
      *
      * @param blocked it carries nothing for this app
      * @param suspended it carries nothing for now, as in a tunnel
-     * @param validated the platform has seen it reach the internet; a hint that wakes, never a condition
+     * @param validated the platform has seen it reach the internet; a hint that wakes, never a condition; by default all but a suspended one
      */
     @JvmOverloads
     public fun available(
         handle: Long = 1,
         blocked: Boolean = false,
         suspended: Boolean = false,
-        validated: Boolean = true,
+        validated: Boolean = !suspended,
     ) {
         publish {
             val reported = Facts(handle, blocked, suspended, validated)
@@ -96,7 +96,7 @@ public class ManualConnectivity internal constructor(
     public fun capabilities(
         handle: Long = 1,
         suspended: Boolean = false,
-        validated: Boolean = true,
+        validated: Boolean = !suspended,
     ) {
         publish {
             val reported = factsOf(handle)?.copy(suspended = suspended, validated = validated)

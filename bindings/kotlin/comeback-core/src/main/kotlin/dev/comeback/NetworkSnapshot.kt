@@ -24,12 +24,19 @@ public enum class NetworkState {
  * @property epoch counts the moments at which the network came back (or another took over); it only grows
  * @property path counts only those of these moments after which old connections are dead; it only grows
  */
-public data class NetworkSnapshot(
+public class NetworkSnapshot(
     public val state: NetworkState,
     public val since: Long,
     public val epoch: Long,
     public val path: Long,
 ) {
+    override fun equals(other: Any?): Boolean =
+        other is NetworkSnapshot && other.state == state && other.since == since && other.epoch == epoch && other.path == path
+
+    override fun hashCode(): Int = since.hashCode() * 31 + epoch.hashCode()
+
+    override fun toString(): String = "$state since $since, epoch $epoch, path $path"
+
     public companion object {
         /** Before anything is known. */
         @JvmField

@@ -8,7 +8,7 @@ package dev.comeback
  * @property value the value that was refused, as text; a length with its unit, `9000 ms`; of a text that is no JSON the line that goes wrong
  * @property rule what the value would have to be; of a text that is no JSON also the line and column at which it goes wrong
  */
-public class PolicyException(
+public class PolicyException internal constructor(
     public val field: String,
     public val value: String,
     public val rule: String,

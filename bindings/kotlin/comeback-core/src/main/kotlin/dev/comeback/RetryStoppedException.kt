@@ -12,9 +12,11 @@ import java.io.IOException
  * @property headers of the last response, names and values in order
  * @property report what was tried
  */
-public class RetryStoppedException(
-    @Transient public val reason: StopReason,
-    public val status: Int,
-    public val headers: List<Pair<String, String>>,
-    @Transient public val report: RetryReport,
-) : IOException("no further attempt ($reason) after HTTP status $status")
+public class RetryStoppedException
+    @InternalComebackApi
+    constructor(
+        @Transient public val reason: StopReason,
+        public val status: Int,
+        public val headers: List<Pair<String, String>>,
+        @Transient public val report: RetryReport,
+    ) : IOException("no further attempt ($reason) after HTTP status $status")

@@ -86,6 +86,15 @@ class ManualConnectivityTest {
     }
 
     @Test
+    fun `a suspended network is not said to reach the internet`() {
+        connectivity.available(1)
+        connectivity.capabilities(1, suspended = true)
+        connectivity.capabilities(1, suspended = true, validated = false)
+        connectivity.available(1, suspended = true)
+        assertEquals(listOf("hub", "available", "capabilities"), core.calls.toList())
+    }
+
+    @Test
     fun `subscribers hear of each change until they close, and of nothing that is none`() {
         var heard = 0
         val subscription = connectivity.subscribe { heard++ }

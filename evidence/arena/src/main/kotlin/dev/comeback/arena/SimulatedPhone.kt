@@ -122,7 +122,7 @@ internal class SimulatedPhone(
 private class OnePath(
     private val told: Connectivity,
 ) : Connectivity by told {
-    override val snapshot: NetworkSnapshot get() = told.snapshot.copy(path = 0)
+    override val snapshot: NetworkSnapshot get() = told.snapshot.let { NetworkSnapshot(it.state, it.since, it.epoch, path = 0) }
 }
 
 /** Failsafe's scheduler on the arena's time. */
