@@ -1,9 +1,8 @@
 // Which code of the app's runs inside an OkHttp engine: it may send a request through another client, which nobody here hears.
 package dev.comeback.ktor
 
-import dev.comeback.driver.OwnCode
+import dev.comeback.driver.okhttp.isForeign
 import okhttp3.Call
-import okhttp3.Interceptor
 import okhttp3.OkHttpClient
 import okhttp3.internal.connection.RealCall
 import java.lang.ref.WeakReference
@@ -39,6 +38,3 @@ internal class ClientCode private constructor(
             }
     }
 }
-
-/** OkHttp's own, for instance those for logging and compression, send nothing elsewhere. */
-private fun isForeign(interceptor: Interceptor) = interceptor !is OwnCode && !interceptor.javaClass.name.startsWith("okhttp3.")

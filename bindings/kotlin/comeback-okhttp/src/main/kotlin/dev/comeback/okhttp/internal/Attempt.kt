@@ -5,6 +5,9 @@ import dev.comeback.NetworkSnapshot
 import dev.comeback.Subscription
 import dev.comeback.driver.LimitTimer
 import dev.comeback.driver.NextStep
+import dev.comeback.driver.okhttp.NotResentException
+import dev.comeback.driver.okhttp.OwnInterceptor
+import dev.comeback.driver.okhttp.asThrown
 import dev.comeback.driver.orNull
 import dev.comeback.okhttp.attemptNumber
 import okhttp3.Call

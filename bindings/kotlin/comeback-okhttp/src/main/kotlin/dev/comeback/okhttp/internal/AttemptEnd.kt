@@ -2,6 +2,7 @@
 package dev.comeback.okhttp.internal
 
 import dev.comeback.driver.DriverFacts
+import dev.comeback.driver.okhttp.asThrown
 import dev.comeback.driver.orNull
 import okhttp3.Interceptor
 import okhttp3.Request

@@ -3,6 +3,8 @@ package dev.comeback.okhttp.internal
 
 import dev.comeback.driver.LimitClock
 import dev.comeback.driver.Wakeup
+import dev.comeback.driver.okhttp.NotResentException
+import dev.comeback.driver.okhttp.isRefused
 import okhttp3.Call
 import okhttp3.Connection
 import okhttp3.EventListener

@@ -3,6 +3,7 @@ package dev.comeback.okhttp.internal
 
 import dev.comeback.driver.AttemptSource
 import dev.comeback.driver.OuterAttempt
+import dev.comeback.driver.okhttp.RetryAfterEdit
 import okhttp3.Call
 import okhttp3.Dns
 import okhttp3.Request

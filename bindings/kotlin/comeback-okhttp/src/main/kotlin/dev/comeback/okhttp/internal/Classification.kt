@@ -5,6 +5,8 @@ import dev.comeback.FailureKind
 import dev.comeback.driver.FailureTypes
 import dev.comeback.driver.Promise
 import dev.comeback.driver.everythingBehind
+import dev.comeback.driver.okhttp.NotResentException
+import dev.comeback.driver.okhttp.isRefused
 import dev.comeback.driver.promise
 import okhttp3.internal.http2.ConnectionShutdownException
 import okhttp3.internal.http2.StreamResetException

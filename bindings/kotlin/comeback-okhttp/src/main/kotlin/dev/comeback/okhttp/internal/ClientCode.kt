@@ -2,6 +2,7 @@
 package dev.comeback.okhttp.internal
 
 import dev.comeback.driver.OwnCode
+import dev.comeback.driver.okhttp.isForeign
 import okhttp3.Authenticator
 import okhttp3.CookieJar
 import okhttp3.Dns
@@ -78,11 +79,3 @@ internal class ClientCode private constructor(
             )
     }
 }
-
-/** OkHttp's own, for instance those for logging and compression, read bodies that may be read again, and send nothing elsewhere. */
-private fun isForeign(interceptor: Interceptor) = interceptor !is OwnCode && !interceptor.javaClass.name.startsWith("okhttp3.")
-
-/** One of this adapter's. */
-internal interface OwnInterceptor :
-    Interceptor,
-    OwnCode

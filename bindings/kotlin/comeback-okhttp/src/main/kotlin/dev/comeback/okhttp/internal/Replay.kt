@@ -2,6 +2,7 @@
 package dev.comeback.okhttp.internal
 
 import dev.comeback.driver.OwnCode
+import dev.comeback.driver.okhttp.OwnInterceptor
 import okhttp3.Interceptor
 import okhttp3.MediaType
 import okhttp3.RequestBody
