@@ -11,6 +11,9 @@ class ShrinkerRulesTest {
     fun `an app with OkHttp needs neither Retrofit nor coroutines`() = namesAll("comeback-okhttp", "retrofit2/", "kotlinx/coroutines/")
 
     @Test
+    fun `an app needs no OkHttp for the core`() = namesAll("comeback-core", "okhttp3/")
+
+    @Test
     fun `an app with Ktor needs neither its OkHttp engine nor OkHttp`() =
         namesAll("comeback-ktor", "io/ktor/client/engine/okhttp/", "okhttp3/")
 

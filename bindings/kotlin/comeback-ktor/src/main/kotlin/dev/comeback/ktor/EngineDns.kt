@@ -3,25 +3,17 @@
 package dev.comeback.ktor
 
 import dev.comeback.driver.ConnectionAge
-import dev.comeback.driver.LookUp
 import dev.comeback.driver.OnThread
-import okhttp3.Call
+import dev.comeback.driver.okhttp.AgedDns
 import okhttp3.Dns
-import okhttp3.EventListener
 import java.net.InetAddress
 import java.net.UnknownHostException
 
-/**
- * Looks up names by the app's [resolver]. OkHttp takes a pooled connection only for an address with an equal resolver; this one is equal to others of the
- * same resolver and [age]. So connections of another age stay in the app's own pool until it closes them, and no attempt begins on them. Those that were
- * made without an age also serve a client that has the resolver itself.
- *
- * @property age of the connections that an attempt may begin on; null: any will do
- */
+/** The [AgedDns] of an engine. */
 internal class EngineDns private constructor(
-    private val resolver: Dns,
-    private val age: ConnectionAge?,
-) : Dns by resolver {
+    resolver: Dns,
+    age: ConnectionAge?,
+) : AgedDns(resolver, age) {
     /** Asked of the resolver: Comeback's around the system's is equal to the system's. */
     val isSystems: Boolean get() = resolver == Dns.SYSTEM
 
@@ -50,26 +42,7 @@ internal class EngineDns private constructor(
     private fun lookedUp(
         inEngine: InEngine,
         ask: () -> List<InetAddress>,
-    ): List<InetAddress> {
-        val call = inEngine.call
-        val lookUp = LookUp(isApps = !isSystems, ask)
-        return lookUp.result(limitNanos = null) {
-            call.addEventListener(
-                object : EventListener() {
-                    override fun canceled(call: Call) = lookUp.leave()
-                },
-            )
-            // A cancel before that was not heard.
-            if (call.isCanceled()) lookUp.leave()
-        }
-    }
-
-    override fun equals(other: Any?): Boolean =
-        if (other is EngineDns) resolver == other.resolver && age == other.age else age == null && resolver == other
-
-    override fun hashCode(): Int = 31 * resolver.hashCode() + age.hashCode()
-
-    override fun toString(): String = resolver.toString()
+    ): List<InetAddress> = lookedUp(inEngine.call, isApps = !isSystems, limitNanos = null, ask)
 
     companion object {
         /** What the call that runs on this thread was made for. */

@@ -7,13 +7,12 @@ import dev.comeback.driver.okhttp.OwnInterceptor
 import dev.comeback.driver.okhttp.RetryAfterEdit
 import dev.comeback.driver.okhttp.asThrown
 import dev.comeback.driver.okhttp.isRefused
-import dev.comeback.driver.orNull
-import dev.comeback.driver.shortened
+import dev.comeback.driver.okhttp.limitedTo
+import dev.comeback.driver.okhttp.onConnectionsOf
 import okhttp3.Call
 import okhttp3.Interceptor
 import okhttp3.Response
 import java.io.IOException
-import java.util.concurrent.TimeUnit.MILLISECONDS
 
 /** The first of all interceptors: makes of the header that came through the engine the tag by which layers further in stand down. */
 internal object EngineEntrance : OwnInterceptor {
@@ -28,7 +27,7 @@ internal object EngineEntrance : OwnInterceptor {
         if (code.hasForeignInterceptors && !inEngine.onlyThisClientSends && !inEngine.goesToForeignCode()) throw IOException("Canceled")
         val tag = call.tag(InEngine.TYPE) { InEngine(inEngine, call, code) }
         val request = builder.tag(OuterAttempt::class.java, inEngine.outer).build()
-        val limited = chain.limitedTo(inEngine).onFreshConnection(inEngine)
+        val limited = chain.limitedTo(inEngine.outer.inactivityNanos, inEngine.outer.connectNanos).onFreshConnection(inEngine)
         return EngineDns.inside(tag) { limited.proceed(request) }
     }
 
@@ -36,22 +35,10 @@ internal object EngineEntrance : OwnInterceptor {
         val url = request().url
         val connections = Connections(inEngine.ages, inEngine.path, url.scheme, url.host, url.port)
         inEngine.connections = connections
-        val age = connections.age
-        val own = EngineDns.of(dns, age)
+        val own = EngineDns.of(dns, connections.age)
         // Any other resolver is assumed to ask each time.
         if (!own.isSystems) inEngine.failedLookUpNanos = 0
-        if (own === dns) return this
-        // What a socket throws when it is closed concerns nobody.
-        if (age != null && inEngine.ages.isNewTo(connectionPool, inEngine.path)) orNull { connectionPool.evictAll() }
-        return withDns(own)
-    }
-
-    private fun Interceptor.Chain.limitedTo(inEngine: EngineRequest): Interceptor.Chain {
-        var chain = this
-        shortened(connectTimeoutMillis(), inEngine.outer.connectNanos)?.let { chain = chain.withConnectTimeout(it, MILLISECONDS) }
-        shortened(readTimeoutMillis(), inEngine.outer.inactivityNanos)?.let { chain = chain.withReadTimeout(it, MILLISECONDS) }
-        shortened(writeTimeoutMillis(), inEngine.outer.inactivityNanos)?.let { chain = chain.withWriteTimeout(it, MILLISECONDS) }
-        return chain
+        return onConnectionsOf(own, inEngine.ages)
     }
 }
 

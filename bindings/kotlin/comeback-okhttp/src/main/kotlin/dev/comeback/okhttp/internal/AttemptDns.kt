@@ -2,8 +2,8 @@
 package dev.comeback.okhttp.internal
 
 import dev.comeback.driver.ConnectionAge
-import dev.comeback.driver.LookUp
 import dev.comeback.driver.OnThread
+import dev.comeback.driver.okhttp.AgedDns
 import okhttp3.Call
 import okhttp3.Dns
 import okhttp3.EventListener
@@ -12,20 +12,12 @@ import java.io.IOException
 import java.net.InetAddress
 import java.net.UnknownHostException
 
-/**
- * Looks up names by the app's [resolver], for attempts on a thread of its own, so that the thread of the call is free when the call is cancelled, by whatever
- * limit, or interrupted. Such a look-up goes on alone; what it finds is dropped.
- *
- * OkHttp shares a pooled connection between clients whose Dns is equal. This one is equal to others of the same resolver and [age]; connections that
- * were made by it without an age also serve a client that has the resolver itself.
- *
- * @property age of the connections that an attempt may begin on; null: any will do
- */
+/** The [AgedDns] of this adapter's attempts. Inside an attempt it looks up names on a thread of its own. */
 internal class AttemptDns private constructor(
-    val resolver: Dns,
-    val age: ConnectionAge?,
+    resolver: Dns,
+    age: ConnectionAge?,
     private val limitNanos: Long? = null,
-) : Dns {
+) : AgedDns(resolver, age) {
     /** The same for an attempt whose look-ups may take so long. */
     fun within(limitNanos: Long): AttemptDns = AttemptDns(resolver, age, limitNanos)
 
@@ -34,27 +26,10 @@ internal class AttemptDns private constructor(
         val layer = CallLayer.find(call)
         val asked = layer?.lookUpAgain?.takeIf { resolver === Dns.SYSTEM } ?: resolver
         try {
-            return lookedUp(call, asked, hostname)
+            return lookedUp(call, isApps = asked !== Dns.SYSTEM, limitNanos) { asked.lookup(hostname) }
         } catch (notFound: UnknownHostException) {
             layer?.notFound = hostname
             throw notFound
-        }
-    }
-
-    private fun lookedUp(
-        call: Call,
-        asked: Dns,
-        hostname: String,
-    ): List<InetAddress> {
-        val lookUp = LookUp(isApps = asked !== Dns.SYSTEM) { asked.lookup(hostname) }
-        return lookUp.result(limitNanos) {
-            call.addEventListener(
-                object : EventListener() {
-                    override fun canceled(call: Call) = lookUp.leave()
-                },
-            )
-            // A cancel before that was not heard.
-            if (call.isCanceled()) lookUp.leave()
         }
     }
 
@@ -64,13 +39,6 @@ internal class AttemptDns private constructor(
         val call = onThread.value
         return if (call == null || lookUp is LookupDnsCall) lookUp else AsyncLookUps.endedWith(call, lookUp)
     }
-
-    override fun equals(other: Any?): Boolean =
-        if (other is AttemptDns) resolver == other.resolver && age == other.age else age == null && resolver == other
-
-    override fun hashCode(): Int = 31 * resolver.hashCode() + age.hashCode()
-
-    override fun toString(): String = resolver.toString()
 
     companion object {
         /** The call whose attempt runs on this thread. */

@@ -18,6 +18,7 @@ import dev.comeback.driver.Promise
 import dev.comeback.driver.RequestFacts
 import dev.comeback.driver.RequestHead
 import dev.comeback.driver.Time
+import dev.comeback.driver.okhttp.limitedTo
 import dev.comeback.driver.orNull
 import dev.comeback.driver.promise
 import okhttp3.Dns

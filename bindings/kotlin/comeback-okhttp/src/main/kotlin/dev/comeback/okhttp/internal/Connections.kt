@@ -3,7 +3,7 @@ package dev.comeback.okhttp.internal
 
 import dev.comeback.driver.ConnectionAge
 import dev.comeback.driver.ConnectionAges
-import dev.comeback.driver.orNull
+import dev.comeback.driver.okhttp.onConnectionsOf
 import okhttp3.HttpUrl
 import okhttp3.Interceptor
 import okhttp3.internal.connection.RealCall
@@ -30,11 +30,7 @@ internal class Connections(
         // A call keeps its connection from one attempt to the next, whatever its chain says.
         val own = (chain.call() as? RealCall)?.connection
         if (own != null && ageOf(own) != age) own.noNewExchanges()
-        val dns = AttemptDns.of(chain.dns, age)
-        if (dns === chain.dns) return chain
-        // What a socket throws when it is closed concerns nobody.
-        if (age != null && ages.isNewTo(chain.connectionPool, age.path)) orNull { chain.connectionPool.evictAll() }
-        return chain.withDns(dns)
+        return chain.onConnectionsOf(AttemptDns.of(chain.dns, age), ages)
     }
 
     /**

@@ -11,6 +11,7 @@ import dev.comeback.driver.InnerRequest
 import dev.comeback.driver.OuterAttempt
 import dev.comeback.driver.RequestHead
 import dev.comeback.driver.okhttp.asThrown
+import dev.comeback.driver.okhttp.limitedTo
 import dev.comeback.driver.orNull
 import okhttp3.Call
 import okhttp3.EventListener
