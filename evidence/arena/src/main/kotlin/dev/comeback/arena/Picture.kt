@@ -162,6 +162,8 @@ private class Picture(
         return LEFT + share * CHART_WIDTH
     }
 
+    // The demo's SvgTimeline has its own of these: the two programs share no module, and a module would be longer than they are.
+
     private fun rect(
         x: Double,
         y: Double,

@@ -113,6 +113,8 @@ internal class BodyWatch private constructor(
         if (failure is BodyChangedException) end(failure)
     }
 
+    // The next three pass on the same members. Engines go by which of Ktor's abstract classes a body extends, and Kotlin delegates to interfaces alone.
+
     private inner class SummedBytes(
         private val content: OutgoingContent.ByteArrayContent,
     ) : OutgoingContent.ByteArrayContent() {

@@ -7,9 +7,7 @@ import okhttp3.Interceptor
 import okhttp3.Response
 import java.io.IOException
 
-/**
- * A network interceptor for the calls Comeback looks after, further out than the app's: it does what [RetryAfterEdit] says. That is undone outside.
- */
+/** A network interceptor for the calls Comeback looks after, further out than the app's. What it does by [RetryAfterEdit] is undone outside. */
 internal class FollowUpGuard private constructor(
     private val isAlone: Boolean,
 ) : OwnInterceptor {
