@@ -1,6 +1,7 @@
 // The one object per app that all clients share: the network's state, the listener, the native library.
 package dev.comeback
 
+import dev.comeback.driver.AdapterCheck
 import dev.comeback.driver.CallNetwork
 import dev.comeback.driver.ConnectionAges
 import dev.comeback.driver.DriverFacts
@@ -9,6 +10,7 @@ import dev.comeback.driver.NameLookUp
 import dev.comeback.driver.SystemTime
 import dev.comeback.driver.Time
 import dev.comeback.driver.hurry
+import dev.comeback.driver.orNull
 import dev.comeback.internal.Core
 import dev.comeback.internal.NativeCore
 import dev.comeback.internal.Subscribers
@@ -17,6 +19,7 @@ import dev.comeback.internal.contained
 import dev.comeback.internal.endsTheVirtualMachine
 import dev.comeback.internal.isLoopback
 import dev.comeback.internal.rehearse
+import java.util.ServiceLoader
 import java.util.concurrent.ConcurrentHashMap
 import java.util.concurrent.Executor
 import java.util.concurrent.atomic.AtomicLong
@@ -58,7 +61,7 @@ public class Comeback internal constructor(
     private val listenerExecutor: Executor? = null,
 ) : AutoCloseable {
     private val calls = AtomicLong()
-    private val unavailableTold = ConcurrentHashMap.newKeySet<String>()
+    private val told = ConcurrentHashMap.newKeySet<String>()
     private val changes = Subscribers()
     private val atConnectivity = AtomicReference<Subscription>()
     internal val waits = Waits(this)
@@ -166,13 +169,16 @@ public class Comeback internal constructor(
     }
 
     /**
-     * Loads the native library if that is not done yet, and lets it make one decision. For a test, or a check at start-up off the main thread:
-     * the first call takes some hundred milliseconds.
+     * Loads the native library if that is not done yet, lets it make one decision, and looks whether the HTTP clients on the class path are new enough. For a
+     * test, or a check at start-up off the main thread: the first call takes some hundred milliseconds.
      *
-     * @throws ComebackUnavailableException if the library cannot be used on this device
+     * @throws ComebackUnavailableException if the library cannot be used on this device, or if a client is too old; it names its version
      */
     public fun selfCheck() {
         core.load()
+        // A shrinker may have renamed what is looked for. Then there is nothing to say.
+        val adapters = orNull { ServiceLoader.load(AdapterCheck::class.java, AdapterCheck::class.java.classLoader).toList() }
+        adapters?.forEach { adapter -> adapter.problem()?.let { throw it } }
     }
 
     /** Ends all waits; their calls end as cancelled. Later calls go once, as without Comeback. [connectivity] stays open: the app made it. */
@@ -210,9 +216,20 @@ public class Comeback internal constructor(
      */
     @InternalComebackApi
     public fun reportUnavailable(problem: ComebackUnavailableException) {
-        if (unavailableTold.add(problem.file)) {
+        if (told.add(problem.file)) {
             onListenersThread { tell(RetryEvent.Unavailable(problem.file, problem.architecture, problem.cause ?: problem)) }
         }
+    }
+
+    /**
+     * A client was put together in a way that its app hardly meant: the listener hears so once.
+     *
+     * @param problem what is there twice, and what to remove
+     * @suppress
+     */
+    @InternalComebackApi
+    public fun reportSetup(problem: String) {
+        if (told.add(problem)) onListenersThread { tell(RetryEvent.SetupProblem(problem)) }
     }
 
     /** While it works. */
@@ -224,7 +241,7 @@ public class Comeback internal constructor(
         contained {
             thread(start = false, isDaemon = true, name = "comeback-warm-up", priority = Thread.MIN_PRIORITY) {
                 try {
-                    selfCheck()
+                    core.load()
                     // Another core is a test's, which counts what it is asked.
                     if (core === NativeCore) rehearse(core)
                 } catch (problem: ComebackUnavailableException) {

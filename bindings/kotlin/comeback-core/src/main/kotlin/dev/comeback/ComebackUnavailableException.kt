@@ -1,14 +1,17 @@
-// Why this device cannot use the native library.
+// Why Comeback cannot act: no native library for this device, or an HTTP client that is too old.
 package dev.comeback
 
 /**
- * The native library could not be loaded. Only [Comeback.selfCheck] throws it; everywhere else requests simply go once.
+ * The native library could not be loaded, or the HTTP client on the class path is too old.
+ * Only [Comeback.selfCheck] throws it; everywhere else requests simply go once.
  *
- * @property file the library that was looked for
+ * @property file the library that was looked for, or the client's class
  * @property architecture of this device, as the JVM names it
  */
-public class ComebackUnavailableException(
-    public val file: String,
-    public val architecture: String,
-    cause: Throwable,
-) : IllegalStateException("$file cannot be used on $architecture: $cause", cause)
+public class ComebackUnavailableException
+    @InternalComebackApi
+    constructor(
+        public val file: String,
+        public val architecture: String,
+        cause: Throwable,
+    ) : IllegalStateException("$file cannot be used on $architecture: $cause", cause)

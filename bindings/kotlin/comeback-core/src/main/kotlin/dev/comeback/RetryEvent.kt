@@ -130,4 +130,18 @@ public sealed class RetryEvent {
 
         override fun toString(): String = "Comeback does not act: $file on $architecture cannot be used: $cause"
     }
+
+    /**
+     * The app has put a client together in a way that it hardly meant. Requests go all the same. Heard at most once for each [problem].
+     *
+     * @property problem what is there twice, and what to remove
+     */
+    public class SetupProblem internal constructor(
+        public val problem: String,
+    ) : RetryEvent() {
+        override val callId: Long get() = 0
+        override val label: String? get() = null
+
+        override fun toString(): String = "Comeback: $problem"
+    }
 }

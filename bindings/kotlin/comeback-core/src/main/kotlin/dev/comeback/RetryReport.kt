@@ -78,7 +78,7 @@ public class RetryReport private constructor(
                     is RetryEvent.Resumed -> attempts.lastOrNull()?.apply { resumed = event }
                     is RetryEvent.AttemptAbandoned -> abandoned++
                     is RetryEvent.Finished -> return RetryReport(attempts, abandoned, event)
-                    is RetryEvent.Unavailable -> Unit
+                    is RetryEvent.Unavailable, is RetryEvent.SetupProblem -> Unit
                 }
             }
             return RetryReport(attempts, abandoned, null)

@@ -223,6 +223,10 @@ internal fun RetryEvent.toJson(): JsonObject =
         is RetryEvent.Unavailable -> {
             jsonOf("event" to "unavailable")
         }
+
+        is RetryEvent.SetupProblem -> {
+            jsonOf("event" to "setup_problem")
+        }
     }
 
 internal fun what(

@@ -6,7 +6,9 @@ import dev.comeback.coroutines.LayerElement
 import dev.comeback.driver.DriverFacts
 import dev.comeback.driver.OuterAttempt
 import io.ktor.client.call.HttpClientCall
+import io.ktor.client.plugins.HttpRequestRetry
 import io.ktor.client.plugins.Sender
+import io.ktor.client.plugins.pluginOrNull
 import io.ktor.client.request.ClientUpgradeContent
 import io.ktor.client.request.HttpRequestBuilder
 import io.ktor.http.content.OutgoingContent
@@ -23,12 +25,22 @@ internal class SendInterceptor(
     private val comeback = setup.comeback
     private val hooks = setup.hooks
 
+    @Volatile
+    private var isLookedThrough = false
+
     suspend fun send(
         sender: Sender,
         request: HttpRequestBuilder,
     ): HttpClientCall {
+        if (!isLookedThrough) lookForAnotherRetry()
         val loop = loopFor(request, currentCoroutineContext()) ?: return sender.execute(request)
         return loop.run(sender, request)
+    }
+
+    /** At the first request, because plugins may be installed after this one. */
+    private fun lookForAnotherRetry() {
+        isLookedThrough = true
+        if (setup.client.pluginOrNull(HttpRequestRetry) != null) comeback.reportSetup(TWO_RETRIES)
     }
 
     /** Null if the request passes. */
@@ -128,6 +140,9 @@ internal class SendInterceptor(
         request.attributes.onItsWay?.enters(request)
     }
 }
+
+private const val TWO_RETRIES =
+    "a Ktor client has HttpRequestRetry and Comeback's plugin, and each repeats what the other has repeated: remove install(HttpRequestRetry)"
 
 /** Who hears of the request with these attributes, if anybody does. */
 internal val Attributes.onItsWay: OnItsWay? get() = getOrNull(RequestAttribute.KEY) as? OnItsWay

@@ -34,6 +34,7 @@ public fun OkHttpClient.Builder.comeback(
     policy: RetryPolicy = RetryPolicy.DEFAULT,
     configure: ComebackOkHttp.() -> Unit = {},
 ): OkHttpClient.Builder {
+    if (interceptors().any { it is ComebackInterceptor }) comeback.reportSetup(TWICE)
     val interceptor = ComebackInterceptor(comeback, policy, ComebackOkHttp().apply(configure))
     // The one way to learn what was set. Where the builder is not complete enough for it, calls inside blocks are noted where they run.
     val soFar = orNull { build() }
@@ -45,6 +46,10 @@ public fun OkHttpClient.Builder.comeback(
     }
     return addInterceptor(interceptor).guarded()
 }
+
+private const val TWICE =
+    "comeback(…) was called twice on one OkHttpClient.Builder, and only the first one acts: remove one. " +
+        "For other policies there are policyFor and Request.Builder.retryPolicy"
 
 /**
  * Calls around those of [client] that retry as [policy] says and hold no thread while they wait, for instance for Retrofit:
