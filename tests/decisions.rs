@@ -13,6 +13,11 @@ fn calls_go_as_the_design_says() {
     each("decisions.json", "cases", replay);
 }
 
+#[test]
+fn calls_go_as_budget_and_breaker_let_them() {
+    each("decisions.json", "aggregates", replay);
+}
+
 /// Budget and breaker enter as signals; both stop a retry only, with the last outcome.
 #[test]
 fn what_the_aggregates_forbid_stops_the_retry_after_the_attempts_and_before_the_time() {

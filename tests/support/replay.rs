@@ -74,7 +74,7 @@ impl Player {
             now: instant(&step["now"]),
             network: snapshot(&step["network"]),
             wall_ms: step["wall_ms"].as_i64(),
-            allowed: Allowed::ALL,
+            allowed: allowed(step).unwrap_or(Allowed::ALL),
         };
         assert_eq!(
             signals.network,
@@ -95,7 +95,7 @@ impl Player {
                 let decision = match answer.decision {
                     Decision::Deliver => json!({"kind": "deliver"}),
                     Decision::Stop(reason) => stop_json(reason),
-                    Decision::Sleep(sleep) => self.sleep(sleep),
+                    Decision::Sleep(sleep) => self.sleep(sleep, step),
                 };
                 json!({"class": name(class), "decision": decision, "events": events_json(answer.events)})
             }),
@@ -103,7 +103,7 @@ impl Player {
                 let answer = resume(&self.policy, waiting, &signals);
                 let decision = match answer.decision {
                     Resumed::Stop(reason) => stop_json(reason),
-                    Resumed::Sleep(sleep) => self.sleep(sleep),
+                    Resumed::Sleep(sleep) => self.sleep(sleep, step),
                     Resumed::Go(go) => {
                         self.state = CallState::InFlight(through_bytes(go.call));
                         self.limit = go.limit;
@@ -143,12 +143,25 @@ impl Player {
         }
     }
 
-    fn sleep(&mut self, sleep: Sleep) -> Value {
-        let told =
+    fn sleep(&mut self, sleep: Sleep, step: &Value) -> Value {
+        let mut told =
             json!({"kind": "sleep", "ask_at": sleep.ask_at.as_nanos(), "why": name(sleep.why)});
+        if allowed(step).is_some() {
+            told["costs_token"] = json!(sleep.costs_token);
+        }
         self.state = CallState::Waiting(through_bytes(sleep.waiting));
         told
     }
+}
+
+/// What the aggregates let the step's call do, if it says so.
+fn allowed(step: &Value) -> Option<Allowed> {
+    let allowed = step.get("allowed")?;
+    let flag = |name: &str| allowed[name].as_bool().expect("a flag");
+    Some(Allowed {
+        budget: flag("budget"),
+        breaker: flag("breaker"),
+    })
 }
 
 /// A state that was written down and read again: a plain value, the same as before.
