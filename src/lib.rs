@@ -102,7 +102,7 @@ mod event;
 
 mod breaker;
 mod budget;
-#[cfg(any(test, feature = "tokio", feature = "uniffi"))]
+#[cfg(any(test, feature = "tokio"))]
 mod origins;
 
 mod call;
