@@ -43,7 +43,11 @@ public class OuterAttempt(
     private var madeKeys: HashSet<String>? = null
 
     /** What the acting layer goes by, once the attempt is sealed. */
+    @Volatile
     private var sealedBy: DriverFacts? = null
+
+    /** Whether the attempt has failed, and another one may follow: see [sealing]. */
+    public val isSealed: Boolean get() = sealedBy != null
 
     /** All that layers further in have reported so far. */
     public val innerRequests: List<InnerRequest>

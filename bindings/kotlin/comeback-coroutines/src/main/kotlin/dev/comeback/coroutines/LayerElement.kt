@@ -36,8 +36,8 @@ public class LayerElement(
     }
 
     /**
-     * What runs in it has come to the end. A thread may keep the mark for longer: what an unconfined coroutine does after the block it may do inside the last
-     * step of the block's own coroutines.
+     * What runs in it has come to the end, and what still does is outside. A thread may keep the mark for longer: what an unconfined coroutine does after the block
+     * it may do inside the last step of the block's own coroutines.
      */
     @Volatile
     public var isOver: Boolean = false

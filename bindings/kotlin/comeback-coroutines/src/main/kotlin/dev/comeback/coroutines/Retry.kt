@@ -71,12 +71,20 @@ public suspend fun <T> Comeback.retry(
         var number = 1
         while (true) {
             session.noteAttempt()
-            val outer = OuterAttempt()
-            val attempted = attempted(session, Attempt(number++, keys), outer, block)
-            isOutside()
-            val outcome = outcomeOf(attempted, classifier, transportExceptions) { known.innerRequests }
-            if (outcome == null) session.succeeded()
-            val step = if (outcome == null) NextStep.Deliver else session.failed(outcome, outer)
+            val layer = LayerElement(OuterAttempt(), currentCoroutineContext())
+            val attempted: Result<T>
+            val step: NextStep
+            try {
+                attempted = attempted(session, Attempt(number++, keys), layer, block)
+                isOutside()
+                val outcome = outcomeOf(attempted, classifier, transportExceptions) { known.innerRequests }
+                if (outcome == null) session.succeeded()
+                step = if (outcome == null) NextStep.Deliver else session.failed(outcome, layer.outer)
+            } finally {
+                // What the block left running in its context is a part of it until it is decided what follows, and for good if another attempt may: that one may do
+                // the same.
+                layer.isOver = !layer.outer.isSealed
+            }
             val next = if (step is NextStep.Sleep) session.slept(step) else step
             // During the wait too, a request of the last attempt may have gone out.
             if (next is NextStep.Go && !known.forbidsRepetition(facts)) continue
@@ -96,24 +104,20 @@ public suspend fun <T> Comeback.retry(
 private suspend fun <T> attempted(
     session: CallSession,
     attempt: Attempt,
-    outer: OuterAttempt,
+    layer: LayerElement,
     block: suspend (Attempt) -> T,
 ): Result<T> {
     val began = session.now()
     val limit = session.limit.hardNanos
-    val layer = LayerElement(outer, currentCoroutineContext())
+    val outer = layer.outer
     val result =
-        try {
-            withContext(layer) {
-                if (limit == null) {
-                    caught { block(attempt) }
-                } else {
-                    // Once the limit has ended this scope, a failure is only how the block took it.
-                    withTimeoutOrNull(limit.nanoseconds) { caught { block(attempt) }.takeIf { it.isSuccess || isActive } }
-                }
+        withContext(layer) {
+            if (limit == null) {
+                caught { block(attempt) }
+            } else {
+                // Once the limit has ended this scope, a failure is only how the block took it.
+                withTimeoutOrNull(limit.nanoseconds) { caught { block(attempt) }.takeIf { it.isSuccess || isActive } }
             }
-        } finally {
-            layer.isOver = true
         }
     currentCoroutineContext().ensureActive()
     if (result == null) {

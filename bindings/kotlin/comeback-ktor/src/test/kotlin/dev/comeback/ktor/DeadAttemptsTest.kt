@@ -21,8 +21,10 @@ import io.ktor.http.HttpMethod
 import kotlinx.coroutines.CoroutineScope
 import kotlinx.coroutines.Dispatchers
 import kotlinx.coroutines.Job
+import kotlinx.coroutines.NonCancellable
 import kotlinx.coroutines.async
 import kotlinx.coroutines.currentCoroutineContext
+import kotlinx.coroutines.delay
 import kotlinx.coroutines.future.asCompletableFuture
 import kotlinx.coroutines.future.await
 import kotlinx.coroutines.launch
@@ -111,6 +113,12 @@ internal class DeadAttemptsTest {
 
         /** From a coroutine that has the block's context, but not its job. */
         KTOR_LEFT_BEHIND,
+        INTERCEPTOR_LEFT_BEHIND,
+        FACTORY_LEFT_BEHIND,
+
+        /** The same, which waited without a thread. */
+        INTERCEPTOR_LEFT_SUSPENDED,
+        FACTORY_LEFT_SUSPENDED,
     }
 
     private class Order(
@@ -202,6 +210,10 @@ internal class DeadAttemptsTest {
             Way.MADE_INSIDE -> intercepted.newCall(request(order)).let { made -> outside { made.sendEnqueued() } }
             Way.MADE_INSIDE_BY_FACTORY -> factory.newCall(request(order)).let { made -> outside { made.sendEnqueued() } }
             Way.KTOR_LEFT_BEHIND -> leftBehind { ktorOnCio.send(order) }
+            Way.INTERCEPTOR_LEFT_BEHIND -> leftBehind { intercepted.newCall(request(order)).send() }
+            Way.FACTORY_LEFT_BEHIND -> leftBehind { factory.newCall(request(order)).sendEnqueued() }
+            Way.INTERCEPTOR_LEFT_SUSPENDED -> leftSuspended { intercepted.newCall(request(order)).sendEnqueued() }
+            Way.FACTORY_LEFT_SUSPENDED -> leftSuspended { factory.newCall(request(order)).send() }
         }
 
     private fun outside(late: () -> Unit): CompletableFuture<Unit> =
@@ -215,6 +227,13 @@ internal class DeadAttemptsTest {
         CoroutineScope(currentCoroutineContext() + Job() + Dispatchers.IO)
             .async {
                 isOver.await(10, SECONDS)
+                late()
+            }.asCompletableFuture()
+
+    private suspend fun leftSuspended(late: () -> Unit): CompletableFuture<Unit> =
+        CoroutineScope(currentCoroutineContext() + NonCancellable + Dispatchers.IO)
+            .async {
+                while (isOver.count > 0) delay(1)
                 late()
             }.asCompletableFuture()
 
