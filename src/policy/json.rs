@@ -111,22 +111,43 @@ fn strict(builder: PolicyBuilder, read_in: Read) -> Result<RetryPolicy, PolicyEr
 }
 
 /// The field whose name is this one but for case and underscores: `maxAttempts` is `max_attempts`.
-fn meant(name: &str) -> Option<String> {
-    const PARTS: [&str; 6] = [
-        "overload.base",
-        "overload.factor",
-        "overload.cap",
-        "key.header",
-        "key.form",
-        "key.make",
-    ];
-    let plain = |name: &str| name.replace(['_', '-', ' '], "").to_lowercase();
-    let default = serde_json::to_value(RetryPolicy::default()).ok()?;
-    let fields = default.as_object()?.keys().map(String::as_str);
-    let mut all = fields.chain(PARTS);
-    all.find(|field| plain(field) == plain(name))
-        .map(str::to_owned)
+fn meant(name: &str) -> Option<&'static str> {
+    fn plain(name: &str) -> impl Iterator<Item = u8> {
+        let bytes = name.bytes().filter(|byte| !b"_- ".contains(byte));
+        bytes.map(|byte| byte.to_ascii_lowercase())
+    }
+    NAMES.into_iter().find(|field| plain(field).eq(plain(name)))
 }
+
+/// Every name that [`read`] knows.
+const NAMES: [&str; 26] = [
+    "max_attempts",
+    "max_elapsed",
+    "cut_at_deadline",
+    "attempt_timeout",
+    "connect_timeout",
+    "base",
+    "factor",
+    "cap",
+    "overload",
+    "overload.base",
+    "overload.factor",
+    "overload.cap",
+    "jitter",
+    "retry_statuses",
+    "repeat",
+    "key",
+    "key.header",
+    "key.form",
+    "key.make",
+    "client_resends",
+    "should_retry_header",
+    "wake",
+    "wake_spread",
+    "offline",
+    "offline_probe",
+    "read_body",
+];
 
 /// Reads on after an invalid value, so that every unknown name is found; the builder remembers the first problem.
 fn read(
@@ -507,5 +528,24 @@ fn with_unit(name: &str, value: &Value) -> String {
             format!("({})", fields.collect::<Vec<_>>().join(", "))
         }
         other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_field_is_found_by_its_name_without_underscores() {
+        let Ok(Value::Object(default)) = serde_json::to_value(RetryPolicy::default()) else {
+            unreachable!("a policy is an object");
+        };
+        for field in default.keys() {
+            assert_eq!(
+                meant(&field.replace('_', "").to_uppercase()),
+                Some(&**field)
+            );
+        }
+        assert_eq!(meant("retries"), None);
     }
 }

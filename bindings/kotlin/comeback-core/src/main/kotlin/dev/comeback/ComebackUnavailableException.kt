@@ -9,9 +9,19 @@ package dev.comeback
  * @property architecture of this device, as the JVM names it
  */
 public class ComebackUnavailableException
-    @InternalComebackApi
-    constructor(
+    internal constructor(
         public val file: String,
         public val architecture: String,
         cause: Throwable,
-    ) : IllegalStateException("$file cannot be used on $architecture: $cause", cause)
+    ) : IllegalStateException("$file cannot be used on $architecture: $cause", cause) {
+        /** @suppress */
+        @InternalComebackApi
+        public companion object {
+            /** For adapters. */
+            public fun of(
+                file: String,
+                architecture: String,
+                cause: Throwable,
+            ): ComebackUnavailableException = ComebackUnavailableException(file, architecture, cause)
+        }
+    }

@@ -13,10 +13,21 @@ import java.io.IOException
  * @property report what was tried
  */
 public class RetryStoppedException
-    @InternalComebackApi
-    constructor(
+    internal constructor(
         @Transient public val reason: StopReason,
         public val status: Int,
         public val headers: List<Pair<String, String>>,
         @Transient public val report: RetryReport,
-    ) : IOException("no further attempt ($reason) after HTTP status $status")
+    ) : IOException("no further attempt ($reason) after HTTP status $status") {
+        /** @suppress */
+        @InternalComebackApi
+        public companion object {
+            /** For adapters. */
+            public fun of(
+                reason: StopReason,
+                status: Int,
+                headers: List<Pair<String, String>>,
+                report: RetryReport,
+            ): RetryStoppedException = RetryStoppedException(reason, status, headers, report)
+        }
+    }

@@ -73,7 +73,7 @@ internal class CallInFlight(
                 if (report == null) {
                     ClientException.Internal(end.problem, null)
                 } else {
-                    RetryStoppedException(report.reason ?: StopReason.Internal, end.status, pairs(end.headers), report)
+                    RetryStoppedException.of(report.reason ?: StopReason.Internal, end.status, pairs(end.headers), report)
                 }
             }
 

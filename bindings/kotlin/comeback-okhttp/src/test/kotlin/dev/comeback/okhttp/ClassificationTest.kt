@@ -85,7 +85,7 @@ internal class ClassificationTest {
             ConnectionShutdownException() to FailureKind.REFUSED_STREAM,
             SessionExpired() to FailureKind.UNLISTED,
             object : SocketTimeoutException() {} to FailureKind.UNLISTED,
-            RetryStoppedException(StopReason.Attempts, 503, emptyList(), RetryReport.of(emptyList())) to FailureKind.UNLISTED,
+            RetryStoppedException.of(StopReason.Attempts, 503, emptyList(), RetryReport.of(emptyList())) to FailureKind.UNLISTED,
         ).map(::kindTest)
 
     @TestFactory

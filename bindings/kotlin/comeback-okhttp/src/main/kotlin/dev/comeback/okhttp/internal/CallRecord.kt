@@ -426,7 +426,7 @@ internal sealed class Settled {
             val status = response.code
             val headers = response.headers
             orNull { response.close() }
-            return Last { reason, report -> RetryStoppedException(reason, status, headers.toList(), report) }
+            return Last { reason, report -> RetryStoppedException.of(reason, status, headers.toList(), report) }
         }
     }
 }

@@ -36,4 +36,4 @@ internal fun tooOld(
 ) = unavailable(IllegalStateException("Comeback needs OkHttp 5.4 or newer, and this is $version", problem))
 
 internal fun unavailable(problem: Throwable) =
-    ComebackUnavailableException("okhttp3.OkHttpClient", System.getProperty("os.arch").orEmpty(), problem)
+    ComebackUnavailableException.of("okhttp3.OkHttpClient", System.getProperty("os.arch").orEmpty(), problem)
