@@ -414,7 +414,8 @@ internal class SendLoop(
             return checkNotNull(attempt.thrown)
         }
         val headers = response.headers.toMap().flatMap { (name, values) -> values.map { name to it } }
-        return RetryStoppedException.of(reason, response.status.value, headers, session.report ?: RetryReport.of(emptyList()))
+        return RetryStoppedException
+            .of(reason, response.status.value, headers, session.report ?: RetryReport.of(emptyList()))
             .also(session::attachReportTo)
     }
 
