@@ -100,7 +100,7 @@ impl<'p, R, F, C, N> Batch<'p, R, F, C, N>
 where
     F: RoundOperation<R>,
 {
-    call_site_setters!();
+    call_site_setters!(with restart);
 
     /// How many rounds of all batches that share this semaphore may be under way. A batch that waits for its next round holds no permit. It waits for its
     /// first permit without a limit of time, and begins when it has it; it waits for later permits only within its own time.

@@ -6,7 +6,9 @@ use std::thread::{self, Thread};
 
 use super::aggregates::Aggregates;
 use super::connectivity::{Connectivity, Waiter};
-use super::hooks::{By, CallSite, Classify, EveryError, Nobody, Notify, To, When};
+use super::hooks::{
+    By, CallSite, Classify, EveryError, Nobody, Notify, To, When, call_site_setters,
+};
 use super::listener::{RetryEvent, contained};
 use super::retry_error::RetryError;
 use super::session::{CallSession, NextStep, Proof};
@@ -68,35 +70,7 @@ pub struct RetryBlocking<'p, F, C = EveryError, N = Nobody> {
 }
 
 impl<'p, F, C, N> RetryBlocking<'p, F, C, N> {
-    /// The network. Its edges end waits, and its clock is the call's. Without it only time ends waits.
-    pub fn connectivity(mut self, connectivity: &Connectivity) -> Self {
-        self.site.connectivity = Some(connectivity.clone());
-        self
-    }
-
-    /// What kind of request an attempt is, if it is one.
-    pub fn request(mut self, request: RequestFacts) -> Self {
-        self.site.request = Some(request);
-        self
-    }
-
-    /// The retry budget and the circuit breaker of `origin`: as [`Retry::aggregates`](crate::Retry::aggregates).
-    pub fn aggregates(mut self, aggregates: &Aggregates, origin: impl Into<Arc<str>>) -> Self {
-        self.site.stake = Some(aggregates.stake(origin.into()));
-        self
-    }
-
-    /// Your name for the call, for its events.
-    pub fn label(mut self, label: &'p str) -> Self {
-        self.site.label = Some(label);
-        self
-    }
-
-    /// The seed of the call's waits, to replay them. Without it the seed comes from the operating system.
-    pub fn seed(mut self, seed: u64) -> Self {
-        self.site.seed = Some(seed);
-        self
-    }
+    call_site_setters!();
 
     /// Which errors are worth another attempt: as [`Retry::when`](crate::Retry::when).
     pub fn when<T, E, W: FnMut(&E) -> bool>(self, when: W) -> RetryBlocking<'p, F, When<W>, N>

@@ -127,7 +127,7 @@ impl<'p, O, T, E, C, N> Retry<'p, O, C, N>
 where
     O: Operation<Output = Result<T, E>>,
 {
-    call_site_setters!();
+    call_site_setters!(with restart);
 
     /// Which errors are worth another attempt. Any other error stops the call with `permanent`.
     pub fn when<W: FnMut(&E) -> bool>(self, when: W) -> Retry<'p, O, When<W>, N> {

@@ -61,8 +61,20 @@ impl CallSite<'_> {
     }
 }
 
-/// What `Retry` and `Batch` may both be told, for each to place in its own `impl`. Both hold it in a field `site`.
+/// What `Retry`, `RetryBlocking` and `Batch` may all be told, for each to place in its own `impl`. They hold it in a field `site`. Where an attempt can be
+/// dropped: `with restart`.
 macro_rules! call_site_setters {
+    (with restart) => {
+        call_site_setters!();
+
+        /// Whether an attempt is dropped and begun anew when the network changes under it. By default it is not, because a future does not say whether
+        /// it needs the network. Use it for an operation that has connections of its own and would hang then, if the operation may be dropped and made
+        /// again. An attempt that may have sent something counts.
+        pub fn restart(mut self, restart: bool) -> Self {
+            self.site.restart = restart;
+            self
+        }
+    };
     () => {
         /// The network. Its edges end waits, and its clock is the call's. Without it only timers end waits.
         pub fn connectivity(mut self, connectivity: &Connectivity) -> Self {
@@ -74,14 +86,6 @@ macro_rules! call_site_setters {
         /// ([`Verdict::NEVER_SENT`]).
         pub fn request(mut self, request: RequestFacts) -> Self {
             self.site.request = Some(request);
-            self
-        }
-
-        /// Whether an attempt is dropped and begun anew when the network changes under it. By default it is not, because a future does not say whether
-        /// it needs the network. Use it for an operation that has connections of its own and would hang then, if the operation may be dropped and made
-        /// again. An attempt that may have sent something counts.
-        pub fn restart(mut self, restart: bool) -> Self {
-            self.site.restart = restart;
             self
         }
 
