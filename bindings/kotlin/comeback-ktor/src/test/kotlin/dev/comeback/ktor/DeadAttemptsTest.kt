@@ -146,27 +146,8 @@ internal class DeadAttemptsTest {
     private fun Call.send() = execute().close()
 
     private fun Call.sendEnqueued() {
-        val result = CompletableFuture<Unit>()
-        enqueue(
-            object : Callback {
-                override fun onResponse(
-                    call: Call,
-                    response: Response,
-                ) {
-                    response.close()
-                    result.complete(Unit)
-                }
-
-                override fun onFailure(
-                    call: Call,
-                    e: IOException,
-                ) {
-                    result.completeExceptionally(e)
-                }
-            },
-        )
         try {
-            result.get()
+            then { }.get()
         } catch (failed: ExecutionException) {
             throw checkNotNull(failed.cause)
         }
